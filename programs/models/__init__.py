@@ -1,0 +1,15 @@
+"""Language models: the factory, its adapter and the weights behind the local ones."""
+
+from maps_rag.programs.models.adapter import ReplyCutOffError, StructuredAdapter, adapter_for
+from maps_rag.programs.models.factory import language_model
+from maps_rag.programs.models.thinking import strip_think
+from maps_rag.programs.models.weights import fetch_weights
+
+__all__ = [
+    "ReplyCutOffError",
+    "StructuredAdapter",
+    "adapter_for",
+    "fetch_weights",
+    "language_model",
+    "strip_think",
+]
