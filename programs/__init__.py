@@ -1,0 +1,32 @@
+"""Programs: the methods, the retriever and the language models they run on."""
+
+from maps_rag.programs.base import SearchProgram
+from maps_rag.programs.errors import UserError
+from maps_rag.programs.maps import MAPS
+from maps_rag.programs.models import fetch_weights, language_model
+from maps_rag.programs.retrieval import E5Retriever, as_retriever, build_index
+from maps_rag.programs.steps import Ask, EndRound, Outcome, OutOfBudget, Search
+from maps_rag.programs.trajectory import Round, Trajectory
+from maps_rag.programs.types import Passage, Retriever
+from maps_rag.programs.vanilla_rag import VanillaRAG
+
+__all__ = [
+    "MAPS",
+    "Ask",
+    "E5Retriever",
+    "EndRound",
+    "OutOfBudget",
+    "Outcome",
+    "Passage",
+    "Retriever",
+    "Round",
+    "Search",
+    "SearchProgram",
+    "Trajectory",
+    "UserError",
+    "VanillaRAG",
+    "as_retriever",
+    "build_index",
+    "fetch_weights",
+    "language_model",
+]

@@ -1,0 +1,142 @@
+"""One LM request through a predictor: made once, measured, with nothing taken from the user's own LM or adapter."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import dspy
+from dspy.clients.legacy_outputs import value
+from dspy.utils.exceptions import LMConfigurationError, LMError
+from maps_rag.programs.errors import UserError
+from maps_rag.programs.models import adapter_for, strip_think
+
+_DEFAULT_ADAPTER = dspy.ChatAdapter()
+_STRIPPED: WeakKeyDictionary[dspy.Adapter, dspy.Adapter] = WeakKeyDictionary()
+
+
+def language_model_of(predictor: dspy.Module) -> dspy.LM:
+    """Return the LM that a predictor would use: its own, else the configured one.
+
+    :raises UserError: Where there is none.
+    """
+    lm = inner_predict(predictor).lm or dspy.settings.lm
+    if lm is None:
+        raise UserError(
+            "No language model is set: call dspy.configure(lm=...) with a dspy.LM or with "
+            "maps_rag.programs.language_model('local') before running a program."
+        )
+    return lm
+
+
+def inner_predict(predictor: dspy.Module) -> dspy.Predict:
+    """Return the ``dspy.Predict`` that holds signature, demos and LM of a Predict or ChainOfThought."""
+    return predictor if isinstance(predictor, dspy.Predict) else predictor.predict
+
+
+@dataclass(slots=True)
+class Request:
+    """What one request to the model cost; zero tokens where the server reported none."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_prompt_tokens: int = 0
+    cache_hit: bool = False
+    cut_off: bool = False
+
+
+@dataclass(slots=True)
+class LMCall:
+    """An effect: run a predictor once. After it ran, ``requests`` and ``seconds`` say what it took.
+
+    DSPy's own retries are off for the call, so that every request is seen here; the driver retries.
+    """
+
+    predictor: dspy.Module
+    arguments: dict[str, Any]
+    requests: list[Request] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def run(self) -> dspy.Prediction:
+        with self._measured() as lm:
+            return self.predictor(lm=lm, **self.arguments)
+
+    async def arun(self) -> dspy.Prediction:
+        with self._measured() as lm:
+            return await self.predictor.acall(lm=lm, **self.arguments)
+
+    @contextmanager
+    def _measured(self) -> Iterator[dspy.LM]:
+        lm = language_model_of(self.predictor)
+        quiet = dspy.settings.disable_history
+        settings: dict[str, Any] = {"adapter": _strip_thinking(dspy.settings.adapter or adapter_for(lm))}
+        if quiet:  # the measuring hook below is the only one who sees the entry
+            settings["disable_history"] = False
+        start = time.perf_counter()
+        try:
+            with dspy.context(**settings):
+                yield _watched(lm, self.requests.append, quiet)
+        except LMError as error:
+            if not isinstance(error, LMConfigurationError):
+                self.requests.append(Request())
+            raise
+        finally:
+            self.seconds = time.perf_counter() - start
+
+
+def _watched(lm: dspy.LM, report: Callable[[Request], None], quiet: bool) -> dspy.LM:
+    """Return a copy of an LM that makes one attempt per call and reports what each reply cost.
+
+    The copy shares the history of its original, so ``lm.inspect_history()`` shows what users expect.
+    """
+    watched = lm.copy(num_retries=0)
+    watched.history = lm.history
+    record = watched.update_history
+
+    def update_history(entry: dict[str, Any]) -> None:
+        report(_request_of(entry))
+        if not quiet:
+            record(entry)
+
+    watched.update_history = update_history
+    return watched
+
+
+def _request_of(entry: dict[str, Any]) -> Request:
+    response, billed = entry["response"], entry["usage"] or {}
+    usage = value(response, "usage")
+    if hasattr(usage, "input_tokens"):
+        tokens = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens)
+        finish = response.finish_reason
+    else:  # a reply in the shape of the OpenAI client, by way of LiteLLM or a custom LM
+        usage = usage or {}
+        details = value(usage, "prompt_tokens_details") or {}
+        tokens = (value(usage, "prompt_tokens"), value(usage, "completion_tokens"), value(details, "cached_tokens"))
+        choices = value(response, "choices") or []
+        finish = value(choices[0], "finish_reason") if choices else None
+    prompt, completion, cached = (int(count or 0) for count in tokens)
+    return Request(
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        cached_prompt_tokens=cached,
+        cache_hit=not billed and prompt + completion > 0,
+        cut_off=finish == "length",
+    )
+
+
+def _strip_thinking(adapter: dspy.Adapter | None) -> dspy.Adapter:
+    """Return an adapter that drops ``<think>`` text before it parses; the given one is left as it is."""
+    adapter = adapter or _DEFAULT_ADAPTER
+    if (known := _STRIPPED.get(adapter)) is not None:
+        return known
+    stripped = copy.copy(adapter)
+    stripped.parse = lambda signature, completion: adapter.parse(signature, strip_think(completion))
+    if hasattr(adapter, "_make_json_adapter_fallback"):
+        stripped._make_json_adapter_fallback = lambda: _strip_thinking(adapter._make_json_adapter_fallback())
+    _STRIPPED[adapter] = stripped
+    return stripped

@@ -1,0 +1,262 @@
+"""MAPS: macro-adaptive parallel reasoning."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import dspy
+from maps_rag.programs.base import SearchProgram, check_count
+from maps_rag.programs.errors import UserError
+from maps_rag.programs.passages import merge_passages, show_passage, split_sentences
+from maps_rag.programs.steps import Ask, EndRound, Outcome, OutOfBudget, Search
+from maps_rag.programs.types import Passage
+from maps_rag.signatures import maps as roles
+from maps_rag.signatures.fields import with_history
+from maps_rag.signatures.maps_demos import maps_demos
+
+STALLED_AFTER = 2  # ours: a round that changes nothing repeats itself at temperature 0
+SENTENCES_PER_PASSAGE = 6  # ours: how much of a passage a selecting refine reads
+
+
+@dataclass(frozen=True, slots=True)
+class MAPSConfig:
+    """The knobs of :class:`MAPS`; see there."""
+
+    directions: int
+    passages: int
+    max_rounds: int
+    min_rounds: int
+    list_directions: bool
+    disentangle: bool
+    refine: Literal["distil", "select"]
+
+    def __post_init__(self) -> None:
+        for name in ("directions", "passages", "max_rounds"):
+            check_count(name, getattr(self, name))
+        check_count("min_rounds", self.min_rounds, minimum=0)
+        if self.min_rounds > self.max_rounds:
+            raise UserError(f"min_rounds ({self.min_rounds}) must not exceed max_rounds ({self.max_rounds}).")
+        if self.refine not in ("distil", "select"):
+            raise UserError(f"refine must be 'distil' or 'select', but got {self.refine!r}.")
+
+
+@dataclass(slots=True)
+class _State:
+    """What MAPS carries from round to round: nothing else reaches a later prompt."""
+
+    question: str
+    knowledge: list[str] = field(default_factory=list)
+    sources: list[Passage | None] = field(default_factory=list)
+    reasoning_state: str = ""
+    seen: dict[str, Passage] = field(default_factory=dict)
+    history: list[str] = field(default_factory=list)
+    stalled: int = 0
+
+
+class MAPS(SearchProgram):
+    """Macro-adaptive parallel reasoning.
+
+    Each round the model sees the question, the knowledge distilled so far and a short reasoning state, never its
+    earlier sub-queries: it lists complementary directions, writes one sub-query per direction, retrieves for all of
+    them in one batch, and refines what came back into knowledge and state. It answers when the planner finds the
+    knowledge sufficient, or at the cap. R rounds take 3R + 2 LM calls (3R + 1 at the cap) and N x R retrievals.
+
+    The paper publishes neither prompts nor N: the prompts are ours, and so are the defaults marked so.
+
+    :param retriever: see :class:`SearchProgram`.
+    :param directions: N, directions and sub-queries per round (ours: 3; unreported in the paper). 1 is the paper's
+        ablation "no parallelism".
+    :param passages: K, passages per sub-query (the paper's 5).
+    :param max_rounds: the cap on retrieval rounds (the paper's 10). No prompt mentions it.
+    :param min_rounds: retrieval rounds that are run even if the planner finds nothing missing (ours: 0).
+    :param list_directions: False is the ablation "no direction listing": the planner writes the sub-queries itself
+        and refinement sees no directions (2R + 2 calls, 2R + 1 at the cap).
+    :param disentangle: False is the ablation "no disentanglement": every prompt carries the full history.
+    :param refine: "distil" as in the paper: the model writes the round's knowledge. "select" (ours): it picks
+        numbered sentences, which are copied verbatim and keep the id of their passage.
+    :param options: ``max_calls``, ``max_tokens``, ``passage_chars``, ``demos``; see
+        :class:`~maps_rag.programs.base.Limits`.
+    :raises UserError: when a knob is out of range or unknown.
+    """
+
+    def __init__(
+        self,
+        retriever: Any = None,
+        *,
+        directions: int = 3,
+        passages: int = 5,
+        max_rounds: int = 10,
+        min_rounds: int = 0,
+        list_directions: bool = True,
+        disentangle: bool = True,
+        refine: Literal["distil", "select"] = "distil",
+        **options: Any,
+    ) -> None:
+        super().__init__(retriever, **options)
+        self.config = MAPSConfig(directions, passages, max_rounds, min_rounds, list_directions, disentangle, refine)
+        whole = (lambda signature: signature) if disentangle else with_history
+        if list_directions:
+            self.propose = dspy.Predict(whole(roles.ProposeDirections))
+            self.write = dspy.Predict(whole(roles.WriteSubQueries))
+            refining = {"distil": roles.DistilKnowledge, "select": roles.SelectKnowledge}[refine]
+        else:
+            self.propose = dspy.Predict(whole(roles.ProposeSubQueries))
+            refining = {"distil": roles.DistilFindings, "select": roles.SelectFindings}[refine]
+        self.refine = dspy.Predict(whole(refining))
+        self.answer = dspy.Predict(whole(roles.AnswerQuestion))
+
+    @property
+    def shipped_demos(self) -> dict[str, list[dict[str, Any]]]:
+        config = self.config
+        return maps_demos(list_directions=config.list_directions, disentangle=config.disentangle, refine=config.refine)
+
+    def steps(self, question: str) -> Generator[Any, Any, Outcome]:
+        state = _State(question)
+        stop_reason = "max_rounds"
+        try:
+            for done in range(self.config.max_rounds):
+                plan = yield self._ask_plan(state)
+                if plan.sufficient and done >= self.config.min_rounds:
+                    stop_reason = "sufficient"
+                    break
+                directions, queries = yield from self._sub_queries(state, plan)
+                found = yield Search(queries, self.config.passages)
+                passages = merge_passages(found)
+                facts = yield from self._refine(state, directions, passages)
+                yield EndRound(
+                    passages=passages,
+                    known=plan.known,
+                    missing=plan.missing,
+                    directions=directions,
+                    knowledge=[(text, source.id if source else None) for text, source in facts],
+                    reasoning_state=state.reasoning_state,
+                )
+                self._remember(state, plan, queries, passages, facts)
+                if state.stalled >= STALLED_AFTER:
+                    stop_reason = "stalled"
+                    break
+        except OutOfBudget:
+            stop_reason = "budget"
+        reply = yield Ask(
+            self.answer, fallback={"answer": "", "reasoning": ""}, retries=1, final=True, **self._view(state)
+        )
+        sources = [source for source in state.sources if source is not None]
+        return Outcome(
+            answer=reply.answer.strip(),
+            stop_reason=stop_reason,
+            knowledge=state.knowledge,
+            reasoning_state=state.reasoning_state,
+            passages=list(state.seen.values()),
+            extra={"reasoning": reply.reasoning, "citations": citations(sources)},
+        )
+
+    def _view(self, state: _State) -> dict[str, Any]:
+        """What every role is given: the disentangled state, or with the whole history where that is switched on."""
+        view = {"question": state.question, "knowledge": state.knowledge, "reasoning_state": state.reasoning_state}
+        return view if self.config.disentangle else view | {"history": state.history}
+
+    def _ask_plan(self, state: _State) -> Ask:
+        listed = "directions" if self.config.list_directions else "queries"
+        return Ask(
+            self.propose,
+            fallback={"known": [], "missing": "", "sufficient": False, listed: []},
+            bounds=(listed, 0, self.config.directions),
+            **self._view(state),
+        )
+
+    def _sub_queries(self, state: _State, plan: dspy.Prediction) -> Generator[Any, Any, tuple[list[str], list[str]]]:
+        limit = self.config.directions
+        if not self.config.list_directions:
+            return [], distinct(plan.queries, limit) or [state.question]
+        # Nothing usable listed: the question itself is the only direction.
+        directions = distinct(plan.directions, limit) or [state.question]
+        written = yield Ask(
+            self.write,
+            fallback={"queries": []},
+            bounds=("queries", len(directions), len(directions)),
+            directions=directions,
+            **self._view(state),
+        )
+        queries = [query.strip() for query in written.queries[: len(directions)]]
+        queries += [""] * (len(directions) - len(queries))
+        return directions, [query or direction for query, direction in zip(queries, directions, strict=True)]
+
+    def _refine(
+        self, state: _State, directions: Sequence[str], passages: Sequence[Passage]
+    ) -> Generator[Any, Any, list[tuple[str, Passage | None]]]:
+        """Ask for this round's knowledge and apply it to the state."""
+        inputs = self._view(state)
+        if self.config.list_directions:
+            inputs["directions"] = list(directions)
+        unchanged = {"new_state": state.reasoning_state}
+        facts: list[tuple[str, Passage | None]]
+        if self.config.refine == "distil":
+            shown = [show_passage(passage) for passage in passages]
+            reply = yield Ask(self.refine, fallback={"new_knowledge": "", **unchanged}, passages=shown, **inputs)
+            facts = [(reply.new_knowledge.strip(), None)] if says_something(reply.new_knowledge) else []
+        else:
+            sentences = number_sentences(passages)
+            reply = yield Ask(
+                self.refine,
+                fallback={"selected": [], **unchanged},
+                shrinkable=("sentences", "history", "knowledge"),
+                sentences=[f"[{number}] {text}" for number, (text, _) in enumerate(sentences, 1)],
+                **inputs,
+            )
+            picked = dict.fromkeys(number for number in reply.selected if 1 <= number <= len(sentences))
+            facts = [sentences[number - 1] for number in picked]
+        facts = [fact for fact in facts if fact[0] not in state.knowledge]
+        new_passages = [passage for passage in passages if passage.id not in state.seen]
+        state.stalled = 0 if facts and new_passages else state.stalled + 1
+        state.seen.update((passage.id, passage) for passage in new_passages)
+        state.knowledge.extend(text for text, _ in facts)
+        state.sources.extend(source for _, source in facts)
+        state.reasoning_state = reply.new_state.strip()
+        return facts
+
+    def _remember(
+        self,
+        state: _State,
+        plan: dspy.Prediction,
+        queries: Sequence[str],
+        passages: Sequence[Passage],
+        facts: Sequence[tuple[str, Passage | None]],
+    ) -> None:
+        """Add a round to the full history, which only the ablation without disentanglement reads."""
+        if self.config.disentangle:
+            return
+        lines = [f"Known: {'; '.join(plan.known)}", f"Missing: {plan.missing}"]
+        lines += [f"Sub-query: {query}" for query in queries]
+        lines += [f"Result: {show_passage(passage)}" for passage in passages]
+        lines += [f"Concluded: {text}" for text, _ in facts]
+        state.history.append("\n".join(lines))
+
+
+def distinct(texts: Sequence[str], limit: int) -> list[str]:
+    """Strip, drop empty and repeated texts (case ignored), and keep the first ``limit``."""
+    kept: dict[str, str] = {}
+    for text in texts:
+        if stripped := str(text).strip():
+            kept.setdefault(stripped.casefold(), stripped)
+    return list(kept.values())[:limit]
+
+
+def says_something(text: str) -> bool:
+    """Return whether a written piece of knowledge is more than a way to say "nothing"."""
+    return text.strip().strip(".()").casefold() not in {"", "none", "nothing", "n/a", "null", "unknown"}
+
+
+def number_sentences(passages: Sequence[Passage]) -> list[tuple[str, Passage]]:
+    """Split passages into their first sentences, each as "Title: sentence" with the passage it comes from."""
+    return [
+        (f"{passage.title}: {sentence}" if passage.title else sentence, passage)
+        for passage in passages
+        for sentence in split_sentences(passage.text)[:SENTENCES_PER_PASSAGE]
+    ]
+
+
+def citations(sources: Sequence[Passage]) -> list[dict[str, str]]:
+    """Return each cited passage once, as {id, title}, in the order of first use."""
+    return [{"id": passage.id, "title": passage.title} for passage in {p.id: p for p in sources}.values()]

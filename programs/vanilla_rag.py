@@ -1,0 +1,53 @@
+"""Plain retrieve-then-answer."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+import dspy
+from maps_rag.programs.base import SearchProgram, check_count
+from maps_rag.programs.passages import show_passage
+from maps_rag.programs.steps import Ask, EndRound, Outcome, Search
+from maps_rag.signatures.maps_demos import VANILLA_DEMOS
+from maps_rag.signatures.vanilla_rag import AnswerFromPassages
+
+
+@dataclass(frozen=True, slots=True)
+class VanillaRAGConfig:
+    """The knob of :class:`VanillaRAG`."""
+
+    passages: int
+
+    def __post_init__(self) -> None:
+        check_count("passages", self.passages)
+
+
+class VanillaRAG(SearchProgram):
+    """One retrieval for the question itself, one answer: one LM call, one retrieval.
+
+    :param passages: K, passages retrieved (the paper's 5).
+    """
+
+    def __init__(self, retriever: Any = None, *, passages: int = 5, **options: Any) -> None:
+        super().__init__(retriever, **options)
+        self.config = VanillaRAGConfig(passages)
+        self.answer = dspy.Predict(AnswerFromPassages)
+
+    @property
+    def shipped_demos(self) -> dict[str, list[dict[str, Any]]]:
+        return VANILLA_DEMOS
+
+    def steps(self, question: str) -> Generator[Any, Any, Outcome]:
+        (passages,) = yield Search([question], self.config.passages)
+        yield EndRound(passages=passages)
+        reply = yield Ask(
+            self.answer,
+            fallback={"answer": "", "reasoning": ""},
+            retries=1,
+            final=True,
+            passages=[show_passage(passage) for passage in passages],
+            question=question,
+        )
+        return Outcome(reply.answer.strip(), "answered", passages=passages, extra={"reasoning": reply.reasoning})

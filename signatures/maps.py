@@ -1,0 +1,141 @@
+"""The prompts of MAPS, one per role.
+
+The papers print none: the wording, the split into fields and the order of the fields are ours. What stays the same
+from round to round stands first, what grows stands last, so that a server can reuse its prefix cache.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import dspy
+from maps_rag.signatures.fields import Line, Short
+from pydantic import Field
+
+_KNOWLEDGE = "facts found so far"
+_STATE = "where the search stands"
+
+
+class ProposeDirections(dspy.Signature):
+    """Plan the next search for a question whose answer needs facts from several pages.
+
+    First write what is known by name: every person, work, place and date that the knowledge gives and the question
+    needs. Then write what is still missing. Set sufficient to true only if the knowledge states every fact that the
+    question needs. Otherwise list search directions that complement each other: one per missing fact and entity.
+    Once an entity is known, use its name instead of its description.
+    """
+
+    question: str = dspy.InputField(desc="the question to answer")
+    knowledge: list[str] = dspy.InputField(desc=_KNOWLEDGE)
+    reasoning_state: str = dspy.InputField(desc=_STATE)
+    known: list[Short] = dspy.OutputField(desc="names and dates known so far, from the knowledge only", max_length=6)
+    missing: Line = dspy.OutputField(desc="the facts still missing, or nothing")
+    sufficient: bool = dspy.OutputField(desc="true only if nothing is missing")
+    directions: list[Short] = dspy.OutputField(desc="complementary search directions; empty if sufficient")
+
+
+class ProposeSubQueries(dspy.Signature):
+    """Plan the next search for a question whose answer needs facts from several pages.
+
+    First write what is known by name: every person, work, place and date that the knowledge gives and the question
+    needs. Then write what is still missing. Set sufficient to true only if the knowledge states every fact that the
+    question needs. Otherwise write search queries for the missing facts, each about one entity, by its name once known.
+    """
+
+    question: str = dspy.InputField(desc="the question to answer")
+    knowledge: list[str] = dspy.InputField(desc=_KNOWLEDGE)
+    reasoning_state: str = dspy.InputField(desc=_STATE)
+    known: list[Short] = dspy.OutputField(desc="names and dates known so far, from the knowledge only", max_length=6)
+    missing: Line = dspy.OutputField(desc="the facts still missing, or nothing")
+    sufficient: bool = dspy.OutputField(desc="true only if nothing is missing")
+    queries: list[Short] = dspy.OutputField(desc="search queries; empty if sufficient")
+
+
+class WriteSubQueries(dspy.Signature):
+    """Write one search query for each direction, in the same order.
+
+    A query names its subject in full and asks for one fact, so that it can be understood without the question.
+    """
+
+    question: str = dspy.InputField(desc="the question to answer")
+    knowledge: list[str] = dspy.InputField(desc=_KNOWLEDGE)
+    reasoning_state: str = dspy.InputField(desc=_STATE)
+    directions: list[str] = dspy.InputField(desc="what to search for")
+    queries: list[Short] = dspy.OutputField(desc="one search query per direction")
+
+
+class DistilKnowledge(dspy.Signature):
+    """Distil from the passages the facts that help to answer the question.
+
+    Write only what the passages state. Name the subject of every fact, with the names and dates that the question
+    needs. Leave out what is already known. Leave the new knowledge empty if no passage helps.
+    """
+
+    question: str = dspy.InputField(desc="the question to answer")
+    knowledge: list[str] = dspy.InputField(desc=_KNOWLEDGE)
+    reasoning_state: str = dspy.InputField(desc=_STATE)
+    directions: list[str] = dspy.InputField(desc="what was searched for")
+    passages: list[str] = dspy.InputField(desc="passages found")
+    new_knowledge: Annotated[str, Field(max_length=900)] = dspy.OutputField(desc="the facts that help, or nothing")
+    new_state: Line = dspy.OutputField(desc="what is established and what is still open")
+
+
+class DistilFindings(dspy.Signature):
+    """Distil from the passages every fact that helps to answer the question.
+
+    Write only what the passages state. Name the subject of every fact, with the names and dates that the question
+    needs. Leave out what is already known. Leave the new knowledge empty if no passage helps.
+    """
+
+    question: str = dspy.InputField(desc="the question to answer")
+    knowledge: list[str] = dspy.InputField(desc=_KNOWLEDGE)
+    reasoning_state: str = dspy.InputField(desc=_STATE)
+    passages: list[str] = dspy.InputField(desc="passages found")
+    new_knowledge: Annotated[str, Field(max_length=900)] = dspy.OutputField(desc="the facts that help, or nothing")
+    new_state: Line = dspy.OutputField(desc="what is established and what is still open")
+
+
+class SelectKnowledge(dspy.Signature):
+    """Select the numbered sentences that state a fact the question needs.
+
+    Take sentences about the very persons, works and places that the question or the directions name, not about others
+    of a similar name. Take those with the names and dates that are asked for. Select nothing if no sentence helps.
+    """
+
+    question: str = dspy.InputField(desc="the question to answer")
+    knowledge: list[str] = dspy.InputField(desc=_KNOWLEDGE)
+    reasoning_state: str = dspy.InputField(desc=_STATE)
+    directions: list[str] = dspy.InputField(desc="what was searched for")
+    sentences: list[str] = dspy.InputField(desc="numbered sentences, each with the title of its page")
+    selected: list[int] = dspy.OutputField(desc="numbers of the sentences that help", max_length=6)
+    new_state: Line = dspy.OutputField(desc="what is established and what is still open")
+
+
+class SelectFindings(dspy.Signature):
+    """Select the numbered sentences that state any fact the question needs.
+
+    Take sentences about the very persons, works and places that the question or the knowledge names, not about others
+    of a similar name. Take those with the names and dates that are asked for. Select nothing if no sentence helps.
+    """
+
+    question: str = dspy.InputField(desc="the question to answer")
+    knowledge: list[str] = dspy.InputField(desc=_KNOWLEDGE)
+    reasoning_state: str = dspy.InputField(desc=_STATE)
+    sentences: list[str] = dspy.InputField(desc="numbered sentences, each with the title of its page")
+    selected: list[int] = dspy.OutputField(desc="numbers of the sentences that help", max_length=6)
+    new_state: Line = dspy.OutputField(desc="what is established and what is still open")
+
+
+class AnswerQuestion(dspy.Signature):
+    """Answer the question from the knowledge.
+
+    First reason briefly: put the facts together, compare dates where the question compares. Then answer with the name,
+    date, number or yes/no that is asked for, as short as possible: the very thing asked for, not the last thing found.
+    If the knowledge does not settle it, give the most likely answer.
+    """
+
+    question: str = dspy.InputField(desc="the question to answer")
+    knowledge: list[str] = dspy.InputField(desc=_KNOWLEDGE)
+    reasoning_state: str = dspy.InputField(desc=_STATE)
+    reasoning: Annotated[str, Field(max_length=400)] = dspy.OutputField(desc="the facts put together")
+    answer: Annotated[str, Field(max_length=200)] = dspy.OutputField(desc="the short answer")

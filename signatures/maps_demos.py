@@ -1,0 +1,180 @@
+"""Demos for the roles of MAPS, for models too small to follow instructions alone.
+
+Every name is made up, so that nothing in a demo can pass for evidence. There is one plan for each situation a planner
+can be in: nothing known, a bridge found, a family chain half way, everything known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_FILMS = "Which film has the director who was born earlier, The Salt Orchard or Kestrel Lane?"
+_FILM_FACTS = [
+    "The Salt Orchard: The Salt Orchard is a 1952 drama film directed by Imre Voskuil.",
+    "Kestrel Lane: Kestrel Lane is a 1961 thriller film directed by Odette Lammers.",
+]
+_BIRTHS = [
+    "Imre Voskuil: Imre Voskuil (4 March 1909 - 17 June 1983) was a film director.",
+    "Odette Lammers: Odette Lammers was a Belgian director, born in Ghent on 22 October 1915.",
+]
+_FIRM = "In which country is the university where the founder of Brightwater Instruments studied?"
+_FIRM_FACTS = [
+    "Brightwater Instruments: It was founded in 1934 by the engineer Perrin Askew.",
+    "Perrin Askew: Askew studied at the Tarnvik Polytechnic before he went into business.",
+    "Tarnvik Polytechnic: Tarnvik Polytechnic is a technical university in Norway.",
+]
+_GRANDMOTHER = "Who is the paternal grandmother of Prince Ardent of Velmark?"
+_FATHER = ["Prince Ardent of Velmark: Ardent was the only son of Duke Tobin III and Lady Sunniva Hale."]
+
+_PLANS: list[dict[str, Any]] = [
+    {
+        "question": _FILMS,
+        "knowledge": [],
+        "reasoning_state": "",
+        "known": [],
+        "missing": "the director of each film and the date of birth of each director",
+        "sufficient": False,
+        "directions": ["director of the film The Salt Orchard", "director of the film Kestrel Lane"],
+    },
+    {
+        "question": _FILMS,
+        "knowledge": _FILM_FACTS,
+        "reasoning_state": "The directors are known, their dates of birth are open.",
+        "known": ["director of The Salt Orchard: Imre Voskuil", "director of Kestrel Lane: Odette Lammers"],
+        "missing": "the dates of birth of Imre Voskuil and Odette Lammers",
+        "sufficient": False,
+        "directions": ["date of birth of Imre Voskuil", "date of birth of Odette Lammers"],
+    },
+    {
+        "question": _GRANDMOTHER,
+        "knowledge": _FATHER,
+        "reasoning_state": "The father is known, his mother is open.",
+        "known": ["father of Prince Ardent: Duke Tobin III"],
+        "missing": "the mother of Duke Tobin III",
+        "sufficient": False,
+        "directions": ["mother of Duke Tobin III of Velmark"],
+    },
+    {
+        "question": _FIRM,
+        "knowledge": _FIRM_FACTS,
+        "reasoning_state": "The country is known.",
+        "known": ["founder: Perrin Askew", "university: Tarnvik Polytechnic", "country: Norway"],
+        "missing": "nothing",
+        "sufficient": True,
+        "directions": [],
+    },
+]
+
+_WRITES: list[dict[str, Any]] = [
+    {
+        "question": _FILMS,
+        "knowledge": [],
+        "reasoning_state": "",
+        "directions": ["director of the film The Salt Orchard", "director of the film Kestrel Lane"],
+        "queries": ["Who directed the film The Salt Orchard?", "Who directed the film Kestrel Lane?"],
+    },
+    {
+        "question": _GRANDMOTHER,
+        "knowledge": _FATHER,
+        "reasoning_state": "The father is known, his mother is open.",
+        "directions": ["mother of Duke Tobin III of Velmark"],
+        "queries": ["Duke Tobin III of Velmark mother and parents"],
+    },
+]
+
+_SELECTIONS: list[dict[str, Any]] = [
+    {
+        "question": _FILMS,
+        "knowledge": _FILM_FACTS,
+        "reasoning_state": "The directors are known, their dates of birth are open.",
+        "directions": ["date of birth of Imre Voskuil", "date of birth of Odette Lammers"],
+        "sentences": [
+            "[1] Jan Voskuil: Jan Voskuil (born 1921) was a painter.",
+            "[2] " + _BIRTHS[0],
+            "[3] Imre Voskuil: He made fourteen films between 1938 and 1967.",
+            "[4] Odette (film): Odette is a film of 1950.",
+            "[5] " + _BIRTHS[1],
+            "[6] Odette Lammers: Her first job was in a theatre.",
+        ],
+        "selected": [2, 5],
+        "new_state": "Both directors and both dates of birth are known.",
+    },
+    {
+        "question": _FIRM,
+        "knowledge": [],
+        "reasoning_state": "",
+        "directions": ["founder of Brightwater Instruments"],
+        "sentences": [
+            "[1] Brightwater Bay: Brightwater Bay is a bay with a small harbour.",
+            "[2] Brightwater Instruments: Brightwater Instruments makes clocks for ships.",
+            "[3] " + _FIRM_FACTS[0],
+            "[4] Askew Street: Askew Street is named after an alderman.",
+        ],
+        "selected": [3],
+        "new_state": "The founder is known, the university is open.",
+    },
+]
+
+_DISTILLATIONS: list[dict[str, Any]] = [
+    {
+        **{name: _SELECTIONS[0][name] for name in ("question", "knowledge", "reasoning_state", "directions")},
+        "passages": [
+            "Jan Voskuil: Jan Voskuil (born 1921) was a painter.",
+            _BIRTHS[0] + " He made fourteen films between 1938 and 1967.",
+            _BIRTHS[1] + " Her first job was in a theatre.",
+        ],
+        "new_knowledge": "Imre Voskuil was born on 4 March 1909. Odette Lammers was born on 22 October 1915.",
+        "new_state": "Both directors and both dates of birth are known.",
+    },
+    {
+        **{name: _SELECTIONS[1][name] for name in ("question", "knowledge", "reasoning_state", "directions")},
+        "passages": [
+            "Brightwater Bay: Brightwater Bay is a bay with a small harbour.",
+            "Brightwater Instruments: Brightwater Instruments makes clocks for ships. " + _FIRM_FACTS[0].split(": ")[1],
+        ],
+        "new_knowledge": "Brightwater Instruments was founded by Perrin Askew.",
+        "new_state": "The founder is known, the university is open.",
+    },
+]
+
+_ANSWERS: list[dict[str, Any]] = [
+    {
+        "question": _FILMS,
+        "knowledge": _FILM_FACTS + _BIRTHS,
+        "reasoning_state": "Both directors and both dates of birth are known.",
+        "reasoning": "Imre Voskuil, director of The Salt Orchard, was born in 1909. Odette Lammers, director of Kestrel "
+        "Lane, was born in 1915. 1909 is earlier, so the film is The Salt Orchard.",
+        "answer": "The Salt Orchard",
+    },
+    {
+        "question": _FIRM,
+        "knowledge": _FIRM_FACTS,
+        "reasoning_state": "The country is known.",
+        "reasoning": "The founder Perrin Askew studied at the Tarnvik Polytechnic, which is in Norway.",
+        "answer": "Norway",
+    },
+]
+
+VANILLA_DEMOS: dict[str, list[dict[str, Any]]] = {
+    "answer": [
+        {name: demo[name] for name in ("question", "reasoning", "answer")} | {"passages": demo["knowledge"]}
+        for demo in _ANSWERS
+    ]
+}
+
+
+def maps_demos(*, list_directions: bool, disentangle: bool, refine: str) -> dict[str, list[dict[str, Any]]]:
+    """Return the demos of every role of MAPS, with the fields that its switches give the roles."""
+    refinements = _SELECTIONS if refine == "select" else _DISTILLATIONS
+    demos = {"propose": _PLANS, "write": _WRITES, "refine": refinements, "answer": _ANSWERS}
+    if not list_directions:
+        del demos["write"]
+        demos["propose"] = [_renamed(plan, "directions", "queries") for plan in _PLANS]
+        demos["refine"] = [{k: v for k, v in demo.items() if k != "directions"} for demo in refinements]
+    if not disentangle:
+        demos = {role: [{**demo, "history": []} for demo in shown] for role, shown in demos.items()}
+    return demos
+
+
+def _renamed(demo: dict[str, Any], old: str, new: str) -> dict[str, Any]:
+    return {new if name == old else name: value for name, value in demo.items()}
