@@ -57,7 +57,7 @@ def check_count(name: str, value: Any, *, minimum: int = 1, optional: bool = Fal
         raise UserError(f"{name} must be a whole number of at least {minimum}, but got {value!r}.")
 
 
-class SearchProgram(dspy.Module):
+class SearchProgram(dspy.Module):  # type: ignore[misc]
     """A method that answers a question by searching.
 
     A subclass names its predictors as plain attributes in ``__init__`` and writes its algorithm as the generator
@@ -204,7 +204,7 @@ class SearchProgram(dspy.Module):
         return twin
 
 
-class _ConsumerLeft(Exception):
+class _ConsumerLeft(Exception):  # noqa: N818 - control flow, not an error
     """Raised inside a streamed run whose reader has gone."""
 
 

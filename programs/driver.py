@@ -88,7 +88,7 @@ class Run:
         match step:
             case Ask():
                 self._check_budget([step])
-                return (yield from self._ask(step))
+                return (yield from self._ask(step, self.trajectory.calls))
             case Search(queries, k):
                 return (yield from self._search(queries, k))
             case EndRound():
@@ -96,30 +96,36 @@ class Run:
                 return None
             case [*asks] if asks and all(isinstance(ask, Ask) for ask in asks):
                 self._check_budget(asks)
-                return (yield Fork([self._ask(ask) for ask in asks]))
+                calls: list[list[Call]] = [[] for _ in asks]
+                try:
+                    return (yield Fork([self._ask(*branch) for branch in zip(asks, calls, strict=True)]))
+                finally:  # in the order of the asks, whichever ended first
+                    self.trajectory.calls.extend(call for branch in calls for call in branch)
         raise TypeError(f"steps() may yield Ask, a list of Ask, Search or EndRound, not {type(step).__name__}")
 
     def _check_budget(self, asks: Sequence[Ask]) -> None:
-        if any(ask.final for ask in asks):
-            return
-        limits = self.program.limits
         # One call stays in reserve for the answer.
-        if limits.max_calls is not None and len(self.trajectory.calls) + len(asks) + 1 > limits.max_calls:
-            raise OutOfBudget
-        if limits.max_tokens is not None and self.trajectory.tokens >= limits.max_tokens:
+        if not any(ask.final for ask in asks) and self._spent(len(asks) + 1):
             raise OutOfBudget
 
-    def _ask(self, ask: Ask) -> Effects[dspy.Prediction]:
+    def _spent(self, calls: int) -> bool:
+        """Return whether the budget does not allow so many more calls."""
+        limits, done = self.program.limits, self.trajectory
+        if limits.max_calls is not None and len(done.calls) + calls > limits.max_calls:
+            return True
+        return limits.max_tokens is not None and done.tokens >= limits.max_tokens
+
+    def _ask(self, ask: Ask, calls: list[Call]) -> Effects[dspy.Prediction]:
         role = self.roles.get(id(ask.predictor), type(ask.predictor).__name__)
         for attempt in range(ask.retries + 1):
+            if attempt and self._spent(1):
+                break
             call = Call(role, self.round)
-            with self.lock:
-                self.trajectory.calls.append(call)
+            calls.append(call)
             config = self._again(ask.predictor, attempt) if attempt else {}
             try:
                 prediction = yield from self._request(ask, call, config)
             except AdapterParseError as error:
-                call.failure = _why(error)
                 self._failed(f"{role}: {call.failure}")
                 logger.info("%s of %r could not be used (%s)", role, self.trajectory.question, error)
             else:
@@ -129,8 +135,12 @@ class Run:
 
     @staticmethod
     def _again(predictor: dspy.Module, attempt: int) -> dict[str, Any]:
-        base = language_model_of(predictor).kwargs.get("rollout_id") or 0
-        return {"temperature": RETRY_TEMPERATURE, "rollout_id": 1_000 * (base + 1) + attempt}
+        own = {**language_model_of(predictor).kwargs, **inner_predict(predictor).config}
+        config: dict[str, Any] = {"rollout_id": 1_000 * ((own.get("rollout_id") or 0) + 1) + attempt}
+        # Left alone where the provider's own default holds: some models refuse any other.
+        if own.get("temperature") == 0:
+            config["temperature"] = RETRY_TEMPERATURE
+        return config
 
     def _request(self, ask: Ask, call: Call, config: dict[str, Any]) -> Effects[dspy.Prediction]:
         """Make one call, repeating what failed in transport and shortening what does not fit."""
@@ -142,8 +152,12 @@ class Run:
             effect = LMCall(ask.predictor, self._arguments(ask, inputs, config))
             try:
                 prediction = yield effect
-            except ContextWindowExceededError:
+            except AdapterParseError as error:
+                call.failure = _why(error, effect)
+                raise
+            except ContextWindowExceededError as error:
                 if not _shrink(inputs, shrinkable):
+                    call.failure = type(error).__name__
                     raise
                 self._failed(f"{call.role}: prompt too long, shortened")
             except LMError as error:
@@ -156,10 +170,6 @@ class Run:
                 logger.warning("Request failed (%s); trying again in %.0f s", error, delay)
                 yield Pause(delay)
             else:
-                if any(request.cut_off for request in effect.requests[-1:]):
-                    raise ReplyCutOffError(
-                        adapter_name="maps-rag", signature=inner_predict(ask.predictor).signature, lm_response=""
-                    )
                 return prediction
             finally:
                 self._count(call, effect)
@@ -225,10 +235,11 @@ def as_plain(passage: Passage) -> dict[str, Any]:
     return {"id": passage.id, "title": passage.title, "text": passage.text, "score": passage.score}
 
 
-def _why(error: AdapterParseError) -> str:
+def _why(error: AdapterParseError, effect: LMCall) -> str:
     if isinstance(error, ReplyCutOffError):
         return "reply cut off"
-    return "reply unparseable" if (error.lm_response or "").strip() else "reply empty"
+    empty = effect.requests[-1].empty if effect.requests else False
+    return "reply empty" if empty or not (error.lm_response or "").strip() else "reply unparseable"
 
 
 def _shrink(inputs: dict[str, Any], shrinkable: list[str]) -> bool:

@@ -1,7 +1,7 @@
 """Effects: what a driven generator waits for, and the two loops that carry them out.
 
-The driver's logic is written once, as generators that yield effects; ``run`` carries them out with plain calls, ``arun``
-with ``await``.
+The driver's logic is written once, as generators that yield effects; ``run`` carries them out with plain calls,
+``arun`` with ``await``.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class Retrieve:
 
     async def arun(self) -> list[list[Passage]]:
         if (search := getattr(self.retriever, "asearch", None)) is not None:
-            return await search(self.queries, self.k)
+            found: list[list[Passage]] = await search(self.queries, self.k)
+            return found
         return await asyncio.to_thread(self.retriever.search, self.queries, self.k)
 
 
@@ -81,7 +82,14 @@ class Fork:
     async def arun(self) -> list[Any]:
         if dspy.settings.send_stream is not None:
             return [await arun(branch) for branch in self.branches]
-        return list(await asyncio.gather(*(arun(branch) for branch in self.branches)))
+        tasks = [asyncio.ensure_future(arun(branch)) for branch in self.branches]
+        try:
+            return list(await asyncio.gather(*tasks))
+        except BaseException:
+            for task in tasks:  # gather leaves the others running
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
 
 
 def run(effects: Effects[T]) -> T:

@@ -8,16 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import dspy
 from dspy.clients.legacy_outputs import value
-from dspy.utils.exceptions import LMConfigurationError, LMError
+from dspy.utils.exceptions import AdapterParseError, LMConfigurationError, LMError
 from maps_rag.programs.errors import UserError
-from maps_rag.programs.models import adapter_for, strip_think
+from maps_rag.programs.models import ReplyCutOffError, adapter_for, strip_think
 
 _DEFAULT_ADAPTER = dspy.ChatAdapter()
-_STRIPPED: WeakKeyDictionary[dspy.Adapter, dspy.Adapter] = WeakKeyDictionary()
 
 
 def language_model_of(predictor: dspy.Module) -> dspy.LM:
@@ -48,6 +46,7 @@ class Request:
     cached_prompt_tokens: int = 0
     cache_hit: bool = False
     cut_off: bool = False
+    empty: bool = False
 
 
 @dataclass(slots=True)
@@ -74,7 +73,8 @@ class LMCall:
     def _measured(self) -> Iterator[dspy.LM]:
         lm = language_model_of(self.predictor)
         quiet = dspy.settings.disable_history
-        settings: dict[str, Any] = {"adapter": _strip_thinking(dspy.settings.adapter or adapter_for(lm))}
+        adapter = dspy.settings.adapter or adapter_for(lm) or _DEFAULT_ADAPTER
+        settings: dict[str, Any] = {"adapter": _reading(adapter, self.requests)}
         if quiet:  # the measuring hook below is the only one who sees the entry
             settings["disable_history"] = False
         start = time.perf_counter()
@@ -85,6 +85,15 @@ class LMCall:
             if not isinstance(error, LMConfigurationError):
                 self.requests.append(Request())
             raise
+        except (AdapterParseError, _CutOff) as error:
+            if not self.requests or not self.requests[-1].cut_off:
+                raise
+            raise ReplyCutOffError(
+                adapter_name=type(adapter).__name__,
+                signature=inner_predict(self.predictor).signature,
+                lm_response=str(getattr(error, "lm_response", error)),
+                message="The reply was cut off: raise the model's max_tokens.",
+            ) from None
         finally:
             self.seconds = time.perf_counter() - start
 
@@ -126,17 +135,25 @@ def _request_of(entry: dict[str, Any]) -> Request:
         cached_prompt_tokens=cached,
         cache_hit=not billed and prompt + completion > 0,
         cut_off=finish == "length",
+        empty=not any(output.get("text") if isinstance(output, dict) else output for output in entry["outputs"] or []),
     )
 
 
-def _strip_thinking(adapter: dspy.Adapter | None) -> dspy.Adapter:
-    """Return an adapter that drops ``<think>`` text before it parses; the given one is left as it is."""
-    adapter = adapter or _DEFAULT_ADAPTER
-    if (known := _STRIPPED.get(adapter)) is not None:
-        return known
-    stripped = copy.copy(adapter)
-    stripped.parse = lambda signature, completion: adapter.parse(signature, strip_think(completion))
+class _CutOff(Exception):  # noqa: N818 - leaves this module as a ReplyCutOffError
+    """Raised while a reply is read; not a parse error, for which DSPy would ask again and which it would record."""
+
+
+def _reading(adapter: dspy.Adapter, requests: list[Request]) -> dspy.Adapter:
+    """Return a copy of an adapter that refuses a cut-off reply and drops ``<think>`` text before it parses."""
+
+    def parse(signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
+        if requests and requests[-1].cut_off:
+            raise _CutOff(completion)
+        fields: dict[str, Any] = adapter.parse(signature, strip_think(completion))
+        return fields
+
+    reading = copy.copy(adapter)
+    reading.parse = parse
     if hasattr(adapter, "_make_json_adapter_fallback"):
-        stripped._make_json_adapter_fallback = lambda: _strip_thinking(adapter._make_json_adapter_fallback())
-    _STRIPPED[adapter] = stripped
-    return stripped
+        reading._make_json_adapter_fallback = lambda: _reading(adapter._make_json_adapter_fallback(), requests)
+    return reading
