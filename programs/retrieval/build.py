@@ -1,0 +1,331 @@
+"""From a corpus to an index directory."""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol
+
+import faiss
+import filelock
+import numpy as np
+
+from maps_rag.programs.errors import UserError
+from maps_rag.programs.retrieval.corpora import Document, read_corpus
+from maps_rag.programs.retrieval.encoders import Encoder, Vectors, load_encoder
+from maps_rag.programs.retrieval.manifest import INDEX_FILE, PASSAGES, Manifest, file_records, library_versions
+from maps_rag.programs.retrieval.passages import (
+    CorpusDigest,
+    batches,
+    refuse_repeated_ids,
+    stream_passages,
+    write_passages,
+)
+from maps_rag.programs.retrieval.vectors import TRAINING_PER_LIST, default_factory, lists_of, new_index
+
+logger = logging.getLogger(__name__)
+
+# Passages that are sorted by length together, saved together and lost together when a build is interrupted.
+WINDOW = 2048
+# Passages between two reports of progress.
+_REPORT_EVERY = 128
+_STATE = "build.json"
+_VECTORS = "vectors"
+_LOCK = "lock"
+# Room beside the estimate: Arrow offsets, the manifest, the file system's own.
+_SPARE_BYTES = 16 * 2**20
+
+
+class BuildProgress(Protocol):
+    """Told how far a build is.
+
+    ``phase`` is ``read`` (total None: not known yet), ``encode``, ``index`` or ``check``; ``done`` of ``total`` passages
+    are through it (files, in ``check``). A resumed build starts ``encode`` with what it found done.
+    """
+
+    def __call__(self, phase: str, done: int, total: int | None) -> None: ...
+
+
+def build_index(
+    corpus: str | PathLike[str] | Sequence[Document],
+    out: str | PathLike[str],
+    encoder: Encoder | str = "local",
+    *,
+    factory: str | None = None,
+    progress: BuildProgress | None = None,
+    window: int = WINDOW,
+) -> Manifest:
+    """Encode a corpus and write its index directory.
+
+    The corpus is read and checked as a whole before anything is encoded. Work goes into ``.NAME.building`` beside
+    ``out``, which is renamed at the end; an interrupted build leaves it there, and the same call goes on from it.
+
+    Args:
+        corpus: What `read_corpus` takes, or a list of documents.
+        out: The directory to make; it must not exist or be empty.
+        encoder: An encoder or its name.
+        factory: A FAISS factory string; left out, Flat up to 100,000 passages and IVF with 8 bit codes above.
+        progress: Called as the build goes on.
+        window: Passages sorted by length together, and saved together.
+
+    Raises:
+        UserError: the corpus is broken, ``out`` is taken, the factory string is wrong, the disk is full, or another
+            process builds the same index.
+    """
+    target = Path(out).resolve()
+    report = progress or _silent
+    refuse_taken(target)
+    if isinstance(encoder, str):
+        encoder = load_encoder(encoder)
+    if factory is not None:
+        new_index(factory, encoder.dimension)
+    scratch = target.parent / f".{target.name}.building"
+    with _disk_errors(scratch):
+        scratch.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(scratch / _LOCK)
+        try:
+            lock.acquire(timeout=0)
+        except filelock.Timeout:
+            raise UserError(f"another process is building {target}; wait for it or choose another directory") from None
+        try:
+            refuse_taken(target)
+            manifest = _Build(corpus, scratch, encoder, factory, report, window).run()
+            _publish(scratch, target)
+        finally:
+            lock.release()
+        (target / _LOCK).unlink(missing_ok=True)
+    return manifest
+
+
+def refuse_taken(target: Path) -> None:
+    """Raise if a directory cannot become an index.
+
+    Raises:
+        UserError: it exists and is not an empty directory.
+    """
+    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+        raise UserError(f"{target} exists and is not empty; remove it or give --out another directory")
+
+
+def _publish(scratch: Path, target: Path) -> None:
+    try:
+        os.replace(scratch, target)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            raise
+        refuse_taken(target)
+        raise
+
+
+def _silent(phase: str, done: int, total: int | None) -> None:
+    pass
+
+
+@contextmanager
+def _disk_errors(scratch: Path) -> Iterator[None]:
+    """Turn a full disk and a place that cannot be written into one line."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        full = (errno.ENOSPC, errno.EDQUOT)
+        # FAISS reports a failed write as a RuntimeError with the system's words.
+        words = [os.strerror(number) for number in full]
+        if getattr(error, "errno", None) in full or any(word in str(error) for word in words):
+            raise UserError(
+                f"the disk is full while building in {scratch}; free some space and give the same command again: "
+                "it goes on from there"
+            ) from error
+        if isinstance(error, PermissionError | NotADirectoryError):
+            raise UserError(
+                f"cannot write to {scratch.parent}: {error.strerror}; give --out another directory"
+            ) from error
+        raise
+
+
+class _Build:
+    """One run of a build in its scratch directory."""
+
+    def __init__(
+        self,
+        corpus: str | PathLike[str] | Sequence[Document],
+        scratch: Path,
+        encoder: Encoder,
+        factory: str | None,
+        report: BuildProgress,
+        window: int,
+    ) -> None:
+        self.corpus = corpus
+        self.scratch = scratch
+        self.encoder = encoder
+        self.factory = factory
+        self.report = report
+        self.window = window
+        self.vectors = scratch / _VECTORS
+        self.passages = scratch / PASSAGES
+
+    def run(self) -> Manifest:
+        digest = self._read()
+        factory = self.factory or default_factory(digest.count)
+        self._check_plan(factory, digest.count)
+        self._encode(digest.count)
+        self._index(factory, digest.count)
+        shutil.rmtree(self.vectors)
+        (self.scratch / _STATE).unlink()
+        manifest = Manifest(
+            encoder=self.encoder.name,
+            dimension=self.encoder.dimension,
+            prefixes=self.encoder.prefixes,
+            count=digest.count,
+            factory=factory,
+            corpus=digest.hexdigest(),
+            files={name: record for name, record in file_records(self.scratch).items() if name != _LOCK},
+            libraries=library_versions(),
+        )
+        manifest.write(self.scratch)
+        return manifest
+
+    def _documents(self) -> Iterator[Document]:
+        if isinstance(self.corpus, str | PathLike):
+            return read_corpus(self.corpus)
+        return iter(self.corpus)
+
+    def _read(self) -> CorpusDigest:
+        """Read and check the whole corpus; keep what an earlier run left if it was made from the same."""
+        digest = CorpusDigest()
+        source = str(self.corpus) if isinstance(self.corpus, str | PathLike) else "the list of documents"
+
+        def checked() -> Iterator[Document]:
+            for document in self._documents():
+                digest.add(document)
+                yield document
+
+        state = self._state()
+        if state is not None:
+            for _ in checked():
+                if digest.count % WINDOW == 0:
+                    self.report("read", digest.count, None)
+            if state == self._description(digest):
+                logger.info("Going on with the build in %s", self.scratch)
+                return digest
+            digest = CorpusDigest()
+        for leftover in (self.passages, self.vectors):
+            shutil.rmtree(leftover, ignore_errors=True)
+        (self.scratch / _STATE).unlink(missing_ok=True)
+        try:
+            for count in write_passages(checked(), self.passages):
+                self.report("read", count, None)
+            if digest.count == 0:
+                raise UserError(f"{source} has no passages")
+            refuse_repeated_ids(self._documents(), digest.suspects(), source)
+        except UserError:
+            shutil.rmtree(self.scratch)
+            raise
+        self.vectors.mkdir()
+        _write_synced(self.scratch / _STATE, json.dumps(self._description(digest)).encode())
+        return digest
+
+    def _state(self) -> Any:
+        try:
+            return json.loads((self.scratch / _STATE).read_text())
+        except (OSError, ValueError):
+            return None
+
+    def _description(self, digest: CorpusDigest) -> dict[str, Any]:
+        return {
+            "corpus": digest.hexdigest(),
+            "count": digest.count,
+            "encoder": self.encoder.name,
+            "dimension": self.encoder.dimension,
+            "prefixes": list(self.encoder.prefixes),
+            "window": self.window,
+        }
+
+    def _check_plan(self, factory: str, count: int) -> None:
+        lists = lists_of(new_index(factory, self.encoder.dimension))
+        if lists > count:
+            raise UserError(
+                f"{factory} needs at least {lists} passages, the corpus has {count}; use a smaller one or Flat"
+            )
+        vectors = count * self.encoder.dimension * 4
+        done = sum(path.stat().st_size for path in self.vectors.iterdir())
+        # An index is at most as large as its vectors and their graph; this covers all kinds short of that.
+        needed = 2 * vectors - done + _SPARE_BYTES
+        free = shutil.disk_usage(self.scratch).free
+        if free < needed:
+            raise UserError(
+                f"the disk is too full to build in {self.scratch}: {needed / 1e9:.1f} GB needed, {free / 1e9:.1f} GB free; "
+                "free some space or give --out another disk"
+            )
+
+    def _encode(self, count: int) -> None:
+        documents = stream_passages(self.passages)
+        done = 0
+        for number in range(-(-count // self.window)):
+            part = list(islice(documents, self.window))
+            path = self.vectors / f"{number:06d}.npy"
+            if not path.exists():
+                vectors = self._encode_window(part, done, count)
+                _write_array(path, vectors)
+            done += len(part)
+            self.report("encode", done, count)
+
+    def _encode_window(self, part: list[Document], before: int, count: int) -> Vectors:
+        texts = [document.contents for document in part]
+        # Texts of like length side by side waste the least padding.
+        order = sorted(range(len(texts)), key=lambda at: len(texts[at]), reverse=True)
+        vectors = np.empty((len(texts), self.encoder.dimension), np.float32)
+        done = 0
+        for rows in batches(order, _REPORT_EVERY):
+            vectors[rows] = self.encoder.encode_passages([texts[row] for row in rows])
+            done += len(rows)
+            self.report("encode", before + done, count)
+        return vectors
+
+    def _index(self, factory: str, count: int) -> None:
+        index = new_index(factory, self.encoder.dimension)
+        self.report("index", 0, count)
+        if not index.is_trained:
+            index.train(self._training_sample(lists_of(index), count))
+        done = 0
+        for path in sorted(self.vectors.iterdir()):
+            index.add(np.load(path))
+            done = min(done + self.window, count)
+            self.report("index", done, count)
+        faiss.write_index(index, str(self.scratch / INDEX_FILE))
+
+    def _training_sample(self, lists: int, count: int) -> Vectors:
+        """Return evenly spaced vectors, enough for the lists; all of them for other kinds of index."""
+        wanted = min(count, max(TRAINING_PER_LIST * lists, 65_536))
+        rows = np.linspace(0, count - 1, wanted).round().astype(np.int64)
+        parts = []
+        for number, path in enumerate(sorted(self.vectors.iterdir())):
+            start = number * self.window
+            here = rows[(rows >= start) & (rows < start + self.window)]
+            parts.append(np.load(path)[here - start])
+        return np.concatenate(parts)
+
+
+def _write_array(path: Path, vectors: Vectors) -> None:
+    partial = path.with_suffix(".partial")
+    with partial.open("wb") as file:
+        np.save(file, vectors)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, path)
+
+
+def _write_synced(path: Path, content: bytes) -> None:
+    partial = path.with_suffix(".partial")
+    with partial.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, path)

@@ -1,0 +1,171 @@
+"""From texts to unit vectors."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maps_rag.programs.errors import UserError
+from maps_rag.programs.retrieval.local_e5 import local_e5_directory
+from maps_rag.programs.retrieval.prefixes import Prefixes, known_prefixes, prefixes_from_prompts
+
+logger = logging.getLogger(__name__)
+
+Vectors = NDArray[np.float32]
+
+LOCAL = "local"
+# E5 was trained on inputs of at most 512 tokens; longer ones are cut.
+MAX_TOKENS = 512
+# Where throughput levels off on CPUs, measured on Wikipedia paragraphs of about 150 tokens.
+BATCH_SIZE = 32
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Anything that turns queries and passages into vectors of one space.
+
+    - Both methods return float32 of shape (n, ``dimension``), each row of length 1, in the order of the texts.
+    - They add the prefixes themselves, and are safe to call from several threads.
+    - ``name`` is what an index remembers: opening the index with an encoder of another name is refused.
+    - An encoder that is pickled with its retriever must itself be picklable.
+    """
+
+    name: str
+    dimension: int
+    prefixes: Prefixes
+
+    def encode_queries(self, texts: Sequence[str]) -> Vectors: ...
+
+    def encode_passages(self, texts: Sequence[str]) -> Vectors: ...
+
+
+class SentenceTransformerEncoder:
+    """A sentence-transformers model with its prefixes; made by `load_encoder`.
+
+    bfloat16 is used where the processor computes in it and float32 elsewhere; pooling and the result are float32 always.
+    """
+
+    def __init__(self, name: str, model: Any, prefixes: Prefixes, *, batch_size: int = BATCH_SIZE) -> None:
+        import torch
+
+        self.name = name
+        self.prefixes = prefixes
+        self.batch_size = batch_size
+        model.max_seq_length = min(model.max_seq_length or MAX_TOKENS, MAX_TOKENS)
+        model.eval()
+        if bfloat16_is_fast(model.device.type):
+            model[0].to(torch.bfloat16)
+            model[0].register_forward_hook(_tokens_to_float32)
+        self.model = model
+        self.dimension: int = model.get_embedding_dimension()
+        # A fast tokenizer raises "Already borrowed" when two threads use it.
+        self._lock = threading.Lock()
+
+    def encode_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return one unit vector per query, float32 of shape (n, dimension)."""
+        return self._encode(self.prefixes.query, texts)
+
+    def encode_passages(self, texts: Sequence[str]) -> Vectors:
+        """Return one unit vector per passage, float32 of shape (n, dimension)."""
+        return self._encode(self.prefixes.passage, texts)
+
+    def _encode(self, prefix: str, texts: Sequence[str]) -> Vectors:
+        if not texts:
+            return np.zeros((0, self.dimension), np.float32)
+        inputs = [prefix + text for text in texts]
+        with self._lock:
+            vectors: Vectors = self.model.encode(
+                inputs, batch_size=self.batch_size, show_progress_bar=False, convert_to_numpy=True
+            )
+        vectors = np.ascontiguousarray(vectors, dtype=np.float32)
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        return vectors
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return load_encoder, (self.name,)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SentenceTransformerEncoder:
+        return self
+
+
+_loaded: weakref.WeakValueDictionary[str, SentenceTransformerEncoder] = weakref.WeakValueDictionary()
+_loading = threading.Lock()
+
+
+def load_encoder(name: str) -> SentenceTransformerEncoder:
+    """Return the encoder of a name; one that this process already holds is shared.
+
+    ``local`` is multilingual-e5-small, 4 bit, which works without a network (extra ``local``). Anything else is a
+    directory or a hub id of a sentence-transformers model; the paper's is ``intfloat/e5-base-v2``. Prefixes: the known
+    ones of E5 and BGE, else the model's own prompts.
+
+    Raises:
+        UserError: there is no such model here and none can be fetched.
+    """
+    if not isinstance(name, str) or not name.strip():
+        raise UserError(f"encoder {name!r} is not a name; give 'local', a directory or a Hugging Face id")
+    with _loading:
+        encoder = _loaded.get(name)
+        if encoder is None:
+            encoder = _loaded[name] = _load(name)
+        return encoder
+
+
+def _load(name: str) -> SentenceTransformerEncoder:
+    path = str(local_e5_directory()) if name == LOCAL else name
+    from sentence_transformers import SentenceTransformer
+
+    try:
+        model = SentenceTransformer(path)
+    except (OSError, ValueError, RuntimeError, ImportError) as error:
+        logger.debug("loading %s failed", name, exc_info=True)
+        raise UserError(_cannot_load(name, error)) from error
+    prefixes = known_prefixes(name) or prefixes_from_prompts(model.prompts or {})
+    if not any(prefixes):
+        logger.info("The encoder %s has no prefixes of its own: queries and passages are encoded alike", name)
+    return SentenceTransformerEncoder(name, model, prefixes)
+
+
+def _cannot_load(name: str, error: Exception) -> str:
+    if Path(name).is_dir():
+        first = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+        return f"the directory {name} is not a sentence-transformers model: {first}"
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "TRUE", "YES", "ON"):
+        why = "it is not in the Hugging Face cache and HF_HUB_OFFLINE forbids fetching it"
+    else:
+        why = "it is neither a directory nor in the Hugging Face cache, and the hub has or gives no such model"
+    return f"encoder {name!r} cannot be loaded: {why}; use 'local', a model directory, or fetch it where there is a network"
+
+
+def bfloat16_is_fast(device: str) -> bool:
+    """Return whether matrix products in bfloat16 are done by the hardware of ``cpu`` or ``cuda``."""
+    import torch
+
+    if device == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if device == "cpu":
+        # Elsewhere than on Linux the flags cannot be read, and float32 is the safe answer.
+        flags = _cpu_flags(Path("/proc/cpuinfo"))
+        return "amx_bf16" in flags or "avx512_bf16" in flags
+    return False
+
+
+def _cpu_flags(cpuinfo: Path) -> frozenset[str]:
+    try:
+        lines = cpuinfo.read_text(errors="replace").splitlines()
+    except OSError:
+        return frozenset()
+    return next((frozenset(line.partition(":")[2].split()) for line in lines if line.startswith("flags")), frozenset())
+
+
+def _tokens_to_float32(module: Any, inputs: Any, output: dict[str, Any]) -> dict[str, Any]:
+    output["token_embeddings"] = output["token_embeddings"].float()
+    return output
