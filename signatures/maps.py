@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import dspy
-from maps_rag.signatures.fields import Line, Short
+from maps_rag.signatures.fields import Line, Phrases
 from pydantic import Field
 
 _KNOWLEDGE = "facts found so far"
@@ -28,10 +28,10 @@ class ProposeDirections(dspy.Signature):
     question: str = dspy.InputField(desc="the question to answer")
     knowledge: list[str] = dspy.InputField(desc=_KNOWLEDGE)
     reasoning_state: str = dspy.InputField(desc=_STATE)
-    known: list[Short] = dspy.OutputField(desc="names and dates known so far, from the knowledge only", max_length=6)
+    known: Phrases = dspy.OutputField(desc="names and dates known so far, from the knowledge only", max_length=6)
     missing: Line = dspy.OutputField(desc="the facts still missing, or nothing")
     sufficient: bool = dspy.OutputField(desc="true only if nothing is missing")
-    directions: list[Short] = dspy.OutputField(desc="complementary search directions; empty if sufficient")
+    directions: Phrases = dspy.OutputField(desc="complementary search directions; empty if sufficient")
 
 
 class ProposeSubQueries(dspy.Signature):
@@ -45,10 +45,10 @@ class ProposeSubQueries(dspy.Signature):
     question: str = dspy.InputField(desc="the question to answer")
     knowledge: list[str] = dspy.InputField(desc=_KNOWLEDGE)
     reasoning_state: str = dspy.InputField(desc=_STATE)
-    known: list[Short] = dspy.OutputField(desc="names and dates known so far, from the knowledge only", max_length=6)
+    known: Phrases = dspy.OutputField(desc="names and dates known so far, from the knowledge only", max_length=6)
     missing: Line = dspy.OutputField(desc="the facts still missing, or nothing")
     sufficient: bool = dspy.OutputField(desc="true only if nothing is missing")
-    queries: list[Short] = dspy.OutputField(desc="search queries; empty if sufficient")
+    queries: Phrases = dspy.OutputField(desc="search queries; empty if sufficient")
 
 
 class WriteSubQueries(dspy.Signature):
@@ -61,7 +61,7 @@ class WriteSubQueries(dspy.Signature):
     knowledge: list[str] = dspy.InputField(desc=_KNOWLEDGE)
     reasoning_state: str = dspy.InputField(desc=_STATE)
     directions: list[str] = dspy.InputField(desc="what to search for")
-    queries: list[Short] = dspy.OutputField(desc="one search query per direction")
+    queries: Phrases = dspy.OutputField(desc="one search query per direction")
 
 
 class DistilKnowledge(dspy.Signature):

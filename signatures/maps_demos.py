@@ -142,8 +142,8 @@ _ANSWERS: list[dict[str, Any]] = [
         "question": _FILMS,
         "knowledge": _FILM_FACTS + _BIRTHS,
         "reasoning_state": "Both directors and both dates of birth are known.",
-        "reasoning": "Imre Voskuil, director of The Salt Orchard, was born in 1909. Odette Lammers, director of Kestrel "
-        "Lane, was born in 1915. 1909 is earlier, so the film is The Salt Orchard.",
+        "reasoning": "Imre Voskuil, director of The Salt Orchard, was born in 1909. Odette Lammers, director of "
+        "Kestrel Lane, was born in 1915. 1909 is earlier, so the film is The Salt Orchard.",
         "answer": "The Salt Orchard",
     },
     {
