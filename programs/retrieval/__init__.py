@@ -1,5 +1,6 @@
 """Retrieval: encoders, corpora, index directories and retrievers."""
 
+from maps_rag.programs.retrieval.adapters import as_retriever
 from maps_rag.programs.retrieval.build import BuildProgress, build_index
 from maps_rag.programs.retrieval.corpora import Document, read_corpus
 from maps_rag.programs.retrieval.encoders import Encoder, SentenceTransformerEncoder, load_encoder
@@ -18,6 +19,7 @@ __all__ = [
     "Prefixes",
     "RetrievalModel",
     "SentenceTransformerEncoder",
+    "as_retriever",
     "build_index",
     "load_encoder",
     "read_corpus",
