@@ -41,8 +41,10 @@ def choice_letter(answer: str | None, choices: Sequence[str] | Mapping[str, str]
     if len(same) == 1:
         return same.pop()
     masked = _without_label_like(text, options)
-    said, labels, ending = _patterns("".join(sorted(options)))
-    for found in (_declared(said, masked), _declared(labels, masked), _quoted(words, options), _declared(ending, text)):
+    said, labels, bracket = _patterns("".join(sorted(options)))
+    # Every bracketed letter of a text that ends in one: "either (A) or (B)" declares two.
+    bracketed = _declared(bracket, text) if text.rstrip(".!")[-1] in ")]" else set()
+    for found in (_declared(said, masked), _declared(labels, masked), _quoted(words, options), bracketed):
         if found:
             return found.pop() if len(found) == 1 else None
     return None
@@ -60,32 +62,35 @@ def choice_accuracy(gold: Any, pred: Any, trace: Any = None, pred_name: Any = No
 
 @lru_cache(maxsize=32)
 def _patterns(letters: str) -> tuple[tuple[re.Pattern[str], ...], ...]:
-    """Return three tiers of patterns whose group ``letters`` holds what is declared: said, labelled, ending."""
-    bracketed = rf"[(\[]+[{letters}][)\]]+"
-    upper = rf"(?-i:[{letters}])\b(?![-=+^']\w)"
+    """Return three tiers of patterns whose group ``letters`` holds what is declared: said, label, in brackets."""
+    # Repetitions have bounds: an answer that repeats itself for pages must not take quadratic time.
+    bracketed = rf"[(\[]{{1,3}}[{letters}][)\]]"
+    article = r"(?!(?<=[AI])\s+(?!(?:because|since|as|and|or|not|due|based|is)\b)(?-i:[a-z]))"
+    upper = rf"(?-i:[{letters}])\b(?![-=+^']\w){article}"
     # A bare lower-case letter must end its clause: "the answer is a protein" declares nothing.
-    lower = rf"[{letters}](?=\s*(?:[.,;:)]|$))"
+    lower = rf"(?-i:[{letters.lower()}])(?=\s*(?:[.,;:)]|$))"
     one = rf"(?:{bracketed}|{upper}|{lower})"
     joint = r"\s*(?:,|/|&|,?\s*\b(?:or|and)\b)\s*(?:(?:maybe|perhaps|possibly)\s+)?(?:option\s+)?"
-    several = rf"(?P<letters>{one}(?:{joint}{one})*)"
+    several = rf"(?P<letters>{one}(?:{joint}{one}){{0,25}})"
     noun = r"(?:answer|option|choice)"
-    negated = r"(?P<negated>(?:\bnot|n't|\bnever|\bcannot)\s+(?:\w+\s+){0,3})?"
+    between = r"(?:think|believe|say|agree|mean|clear|true|sure|likely|that|the|correct|right|is|a|an)"
+    negated = rf"(?P<negated>(?:\bnot|n't|\bnever|\bcannot)\s+(?:{between}\s+){{0,5}})?"
     # A label that is taken back at once: "(A) is wrong".
     kept = r"(?!\W*(?:is|was|seems)\s+(?:not|wrong|incorrect|false)\b|\W*(?:isn't|wasn't|can't|cannot)\b)"
+    verb = r"(?:is:?|was|would be|should be|must be|:|=|-)"
     said = (
-        rf"{negated}\b{noun}\s*(?:letter)?\s*(?:is|was|would be|should be|must be|:|=|-)+\s*(?:{noun}\s+)?{several}",
+        rf"{negated}\b{noun}\"?\s*(?:letter\s*)?{verb}\s*\"?(?:{noun}\s+)?{several}",
         rf"{negated}\b(?:choose|pick|select|go with)\s+(?:{noun}\s+)?{several}",
         rf"{negated}\b(?:it is|it's|it must be)\s+(?:{noun}\s+)?{several}(?=\s*[.,;]|\s*$)",
         rf"(?<![\w-]){several}\s+is\s+(?:the\s+)?(?:most\s+)?(?:correct|right|best|likely)\b",
     )
     labels = (
-        rf"^(?:{noun}\s+)?{several}(?=\s*[.:)\]](?!\w)|\s+-+\s|\s*--|\s*$|\s*\n|\s+(?:because|since)\b){kept}",
+        rf"^(?:{noun}\s+)?{several}(?=\s*[.:)\]](?!\w)|\s+-+\s|\s*--|\s*$|\s*\n|\s*,?\s+(?:because|since)\b){kept}",
         rf"^(?P<letters>{bracketed}){kept}",
         rf"\n[(\[]?(?P<letters>[{letters}])[)\]]?\.?$",
     )
-    # Every bracketed letter of a text that ends in one, so that "either (A) or (B)" declares two.
-    ending = (rf"(?<!not )(?P<letters>{bracketed})(?=(?:.*(?<!not ){bracketed})?[.!]?$)",)
-    return tuple(tuple(re.compile(pattern, re.IGNORECASE) for pattern in tier) for tier in (said, labels, ending))
+    bracket = (rf"(?<!not )(?P<letters>{bracketed})",)
+    return tuple(tuple(re.compile(pattern, re.IGNORECASE) for pattern in tier) for tier in (said, labels, bracket))
 
 
 def _declared(patterns: Sequence[re.Pattern[str]], text: str) -> set[str]:
@@ -108,10 +113,13 @@ def _quoted(words: Sequence[str], options: Mapping[str, str]) -> set[str]:
     left, found = list(words), set()
     lettered = sorted(((letter, _words(option)) for letter, option in options.items()), key=lambda item: -len(item[1]))
     for wanted in dict.fromkeys(tuple(option) for _, option in lettered):
-        while (start := find(left, wanted)) >= 0:
+        start = find(left, wanted)
+        if start >= 0:
             found |= {letter for letter, option in lettered if tuple(option) == wanted}
-            # An empty word keeps the neighbours of what was taken out apart.
-            left[start : start + len(wanted)] = [""]
+        while start >= 0:
+            # Empty words keep the neighbours of what was taken out apart.
+            left[start : start + len(wanted)] = [""] * len(wanted)
+            start = find(left, wanted, start + len(wanted))
     return found
 
 

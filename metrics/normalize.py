@@ -22,9 +22,7 @@ _MARKS = str.maketrans(
 _DELETE_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _SPACE_PUNCTUATION = str.maketrans(string.punctuation, " " * len(string.punctuation))
 
-_THINK_BLOCK = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
-_THINK_CLOSE = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
-_THINK_OPEN = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
+_THINK_TAG = re.compile(r"(</?think(?:ing)?>)", re.IGNORECASE)
 
 
 def visible(text: str) -> str:
@@ -33,9 +31,18 @@ def visible(text: str) -> str:
     A closing tag alone (the chat template opened the block) hides all before it; an opening tag alone (the output was
     cut off) hides all after it.
     """
-    text = _THINK_BLOCK.sub(" ", text)
-    text = _THINK_CLOSE.split(text)[-1]
-    return _THINK_OPEN.split(text, maxsplit=1)[0].strip()
+    kept: list[str] = []
+    hidden = False
+    for part in _THINK_TAG.split(text):
+        if not _THINK_TAG.fullmatch(part):
+            kept += [] if hidden else [part]
+        elif part.startswith("</"):
+            if not hidden:
+                kept.clear()
+            hidden = False
+        else:
+            hidden = True
+    return " ".join(kept).strip()
 
 
 def canonical(text: str) -> str:
@@ -74,13 +81,13 @@ def contains(haystack: Sequence[str], needle: Sequence[str]) -> bool:
     return find(haystack, needle) >= 0
 
 
-def find(haystack: Sequence[str], needle: Sequence[str]) -> int:
-    """Return where ``needle`` first stands in ``haystack`` as one contiguous run; -1 if nowhere or if it is empty."""
+def find(haystack: Sequence[str], needle: Sequence[str], start: int = 0) -> int:
+    """Return where ``needle`` stands in ``haystack`` as one run, first from ``start`` on; -1 if nowhere or if empty."""
     wanted, size = list(needle), len(needle)
     if not size:
         return -1
-    starts = range(len(haystack) - size + 1)
-    return next((start for start in starts if list(haystack[start : start + size]) == wanted), -1)
+    places = range(start, len(haystack) - size + 1)
+    return next((place for place in places if list(haystack[place : place + size]) == wanted), -1)
 
 
 def _without_marks(token: str) -> str:

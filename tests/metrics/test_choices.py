@@ -41,6 +41,12 @@ GASES = ["Oxygen", "Nitrogen", "Argon", "Carbon dioxide"]
         ("It is nitrogen gas.", "B"),
         ("The most common one is (B).", "B"),
         ("A gas that plants use, carbon dioxide", "D"),
+        ("B, because it is common", "B"),
+        ("I'm not sure but the answer is B", "B"),
+        ("The answer isn't A; it is B.", "B"),
+        ("Neither A nor C; the answer is B", "B"),
+        ('{"answer": "B"}', "B"),
+        ("The answer is A because plants make it", "A"),
     ],
 )
 def test_letter_is_read_from(answer, letter):
@@ -63,6 +69,10 @@ def test_letter_is_read_from(answer, letter):
         "Oxygen or nitrogen",
         "The answer is a gas",
         "A gas",
+        "The answer is A gas",
+        "A, B and C",
+        "It is not true that the answer is B",
+        pytest.param("A, B, " * 2000, id="a long repetition"),
         "The answer is not B",
         "I don't think the answer is B",
         "(A) is wrong",
@@ -79,6 +89,10 @@ def test_longer_option_is_not_its_part():
     options = ["increase", "no increase", "a decrease", "neither"]
     assert choice_letter("There is no increase.", options) == "B"
     assert choice_letter("There is increase, not no increase.", options) is None
+
+
+def test_option_repeated_for_pages_counts_once():
+    assert choice_letter("argon is a gas " * 2000, GASES) == "C"
 
 
 def test_sign_tells_options_apart():

@@ -60,6 +60,7 @@ def test_canonical_keeps_punctuation_and_articles():
         ("<think>Paris, surely", ""),
         ("<think>a<think>b</think>c</think>Oslo", "Oslo"),
         ("I think so", "I think so"),
+        ("<think> the <think> tag </think>Oslo", "Oslo"),
     ],
 )
 def test_visible_text_has_no_think_block(text, expected):
@@ -69,5 +70,6 @@ def test_visible_text_has_no_think_block(text, expected):
 def test_find_gives_the_first_contiguous_run():
     assert find(["b", "a", "b", "c", "b", "c"], ["b", "c"]) == 2
     assert find(["a", "x", "b"], ["a", "b"]) == -1
+    assert find(["a", "b", "a"], ["a"], 1) == 2
     assert find(["a"], []) == -1
     assert not contains(["a"], ["a", "b"])
