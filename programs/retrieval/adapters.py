@@ -11,7 +11,6 @@ from contextvars import copy_context
 from typing import Any
 
 import dspy
-
 from maps_rag.programs.errors import UserError
 from maps_rag.programs.types import Passage, Retriever
 
@@ -30,16 +29,13 @@ _LONGEST_TITLE = 120
 def as_retriever(source: Any) -> Retriever:
     """Return a retriever for programs, made of anything that finds passages.
 
-    Args:
-        source: An object with ``search(queries, k)``, returned as it is; a callable ``(query, k)``, or ``(query)`` with a
-            number of passages of its own, that returns strings, dicts, items with ``long_text``, `Passage` objects or a
-            `dspy.Prediction` with ``passages``, perhaps as a coroutine; a `dspy.retrievers.Embeddings`; or None for what
-            ``dspy.settings.rm`` is at each call.
-
+    :param source: An object with ``search(queries, k)``, returned as it is; a callable ``(query, k)``, or ``(query)`` with a
+        number of passages of its own, that returns strings, dicts, items with ``long_text``, `Passage` objects or a
+        `dspy.Prediction` with ``passages``, perhaps as a coroutine; a `dspy.retrievers.Embeddings`; or None for what
+        ``dspy.settings.rm`` is at each call.
     A passage keeps the id it came with; one without gets an id made from its text, the same in every run.
 
-    Raises:
-        UserError: the object is of another kind.
+    :raises UserError: the object is of another kind.
     """
     if source is None:
         return _Adapted(_settings_rm)
@@ -122,13 +118,14 @@ def _takes_only_names(parameters: list[inspect.Parameter]) -> bool:
 def passages_in(found: Any, k: int) -> list[Passage]:
     """Return the first ``k`` passages in what a retriever returned.
 
-    Raises:
-        UserError: it is none of the kinds that `as_retriever` names.
+    :raises UserError: it is none of the kinds that `as_retriever` names.
     """
     if isinstance(found, dspy.Prediction):
         return _from_prediction(found)[:k]
     if isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
-        raise UserError(f"the retriever returned {type(found).__name__}; it must return a list of passages or a Prediction")
+        raise UserError(
+            f"the retriever returned {type(found).__name__}; it must return a list of passages or a Prediction"
+        )
     return [_passage(item) for item in found][:k]
 
 
@@ -140,12 +137,8 @@ def _from_prediction(found: dspy.Prediction) -> list[Passage]:
     scores = found.get("scores") or [None] * len(passages)
     titles = found.get("titles") or [None] * len(passages)
     return [
-        _make(_long(passage), identifier, title, score)
-        if not isinstance(item, Passage)
-        else passage
-        for item, passage, identifier, title, score in zip(
-            found.passages, passages, ids, titles, scores, strict=True
-        )
+        _make(_long(passage), identifier, title, score) if not isinstance(item, Passage) else passage
+        for item, passage, identifier, title, score in zip(found.passages, passages, ids, titles, scores, strict=True)
     ]
 
 
@@ -158,7 +151,7 @@ def _passage(item: Any) -> Passage:
         return item
     if isinstance(item, str):
         return _make(item)
-    get = item.get if isinstance(item, Mapping) else lambda name: getattr(item, name, None)
+    get: Callable[[str], Any] = item.get if isinstance(item, Mapping) else lambda name: getattr(item, name, None)
     text = next((value for name in _TEXT_FIELDS if isinstance(value := get(name), str)), None)
     if text is None:
         raise UserError(

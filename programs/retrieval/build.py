@@ -17,7 +17,6 @@ from typing import Any, Protocol
 import faiss
 import filelock
 import numpy as np
-
 from maps_rag.programs.errors import UserError
 from maps_rag.programs.retrieval.corpora import Document, read_corpus
 from maps_rag.programs.retrieval.encoders import Encoder, Vectors, load_encoder
@@ -47,8 +46,8 @@ _SPARE_BYTES = 16 * 2**20
 class BuildProgress(Protocol):
     """Told how far a build is.
 
-    ``phase`` is ``read`` (total None: not known yet), ``encode``, ``index`` or ``check``; ``done`` of ``total`` passages
-    are through it (files, in ``check``). A resumed build starts ``encode`` with what it found done.
+    ``phase`` is ``read`` (total None: not known yet), ``encode`` or ``index``; ``done`` of ``total`` passages are
+    through it. A resumed build starts ``encode`` with what it found done.
     """
 
     def __call__(self, phase: str, done: int, total: int | None) -> None: ...
@@ -68,16 +67,13 @@ def build_index(
     The corpus is read and checked as a whole before anything is encoded. Work goes into ``.NAME.building`` beside
     ``out``, which is renamed at the end; an interrupted build leaves it there, and the same call goes on from it.
 
-    Args:
-        corpus: What `read_corpus` takes, or a list of documents.
-        out: The directory to make; it must not exist or be empty.
-        encoder: An encoder or its name.
-        factory: A FAISS factory string; left out, Flat up to 100,000 passages and IVF with 8 bit codes above.
-        progress: Called as the build goes on.
-        window: Passages sorted by length together, and saved together.
-
-    Raises:
-        UserError: the corpus is broken, ``out`` is taken, the factory string is wrong, the disk is full, or another
+    :param corpus: What `read_corpus` takes, or a list of documents.
+    :param out: The directory to make; it must not exist or be empty.
+    :param encoder: An encoder or its name.
+    :param factory: A FAISS factory string; left out, Flat up to 100,000 passages and IVF with 8 bit codes above.
+    :param progress: Called as the build goes on.
+    :param window: Passages sorted by length together, and saved together.
+    :raises UserError: the corpus is broken, ``out`` is taken, the factory string is wrong, the disk is full, or another
             process builds the same index.
     """
     target = Path(out).resolve()
@@ -108,8 +104,7 @@ def build_index(
 def refuse_taken(target: Path) -> None:
     """Raise if a directory cannot become an index.
 
-    Raises:
-        UserError: it exists and is not an empty directory.
+    :raises UserError: it exists and is not an empty directory.
     """
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
         raise UserError(f"{target} exists and is not empty; remove it or give --out another directory")
@@ -117,7 +112,7 @@ def refuse_taken(target: Path) -> None:
 
 def _publish(scratch: Path, target: Path) -> None:
     try:
-        os.replace(scratch, target)
+        scratch.replace(target)
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
             raise
@@ -199,6 +194,23 @@ class _Build:
 
     def _read(self) -> CorpusDigest:
         """Read and check the whole corpus; keep what an earlier run left if it was made from the same."""
+        return self._same_as_before() or self._read_anew()
+
+    def _same_as_before(self) -> CorpusDigest | None:
+        state = self._state()
+        if state is None:
+            return None
+        digest = CorpusDigest()
+        for document in self._documents():
+            digest.add(document)
+            if digest.count % WINDOW == 0:
+                self.report("read", digest.count, None)
+        if state != self._description(digest):
+            return None
+        logger.info("Going on with the build in %s", self.scratch)
+        return digest
+
+    def _read_anew(self) -> CorpusDigest:
         digest = CorpusDigest()
         source = str(self.corpus) if isinstance(self.corpus, str | PathLike) else "the list of documents"
 
@@ -207,15 +219,6 @@ class _Build:
                 digest.add(document)
                 yield document
 
-        state = self._state()
-        if state is not None:
-            for _ in checked():
-                if digest.count % WINDOW == 0:
-                    self.report("read", digest.count, None)
-            if state == self._description(digest):
-                logger.info("Going on with the build in %s", self.scratch)
-                return digest
-            digest = CorpusDigest()
         for leftover in (self.passages, self.vectors):
             shutil.rmtree(leftover, ignore_errors=True)
         (self.scratch / _STATE).unlink(missing_ok=True)
@@ -261,8 +264,8 @@ class _Build:
         free = shutil.disk_usage(self.scratch).free
         if free < needed:
             raise UserError(
-                f"the disk is too full to build in {self.scratch}: {needed / 1e9:.1f} GB needed, {free / 1e9:.1f} GB free; "
-                "free some space or give --out another disk"
+                f"the disk is too full to build in {self.scratch}: {needed / 1e9:.2f} GB needed, "
+                f"{free / 1e9:.2f} GB free; free some space or give --out another disk"
             )
 
     def _encode(self, count: int) -> None:
@@ -319,7 +322,7 @@ def _write_array(path: Path, vectors: Vectors) -> None:
         np.save(file, vectors)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(partial, path)
+    partial.replace(path)
 
 
 def _write_synced(path: Path, content: bytes) -> None:
@@ -328,4 +331,4 @@ def _write_synced(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(partial, path)
+    partial.replace(path)

@@ -39,8 +39,7 @@ def read_corpus(source: str | PathLike[str]) -> Iterator[Document]:
     DPR's tab-separated ``psgs_w100.tsv`` (id, text, title), each of them also gzipped, a directory saved by `datasets`,
     and a hub id of one, as ``owner/name`` or ``owner/name:split`` (default split: train).
 
-    Raises:
-        UserError: there is no such corpus, or a row is broken, lacks a field or is not UTF-8; the message names the
+    :raises UserError: there is no such corpus, or a row is broken, lacks a field or is not UTF-8; the message names the
             file and the line.
     """
     path = Path(source)

@@ -6,16 +6,16 @@ import logging
 import os
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
-
 from maps_rag.programs.errors import UserError
 from maps_rag.programs.retrieval.local_e5 import local_e5_directory
 from maps_rag.programs.retrieval.prefixes import Prefixes, known_prefixes, prefixes_from_prompts
+from numpy.typing import NDArray
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class Encoder(Protocol):
 class SentenceTransformerEncoder:
     """A sentence-transformers model with its prefixes; made by `load_encoder`.
 
-    bfloat16 is used where the processor computes in it and float32 elsewhere; pooling and the result are float32 always.
+    bfloat16 is used where the processor computes in it and float32 elsewhere; pooling and results are float32 always.
     """
 
     def __init__(self, name: str, model: Any, prefixes: Prefixes, *, batch_size: int = BATCH_SIZE) -> None:
@@ -107,8 +107,7 @@ def load_encoder(name: str) -> SentenceTransformerEncoder:
     directory or a hub id of a sentence-transformers model; the paper's is ``intfloat/e5-base-v2``. Prefixes: the known
     ones of E5 and BGE, else the model's own prompts.
 
-    Raises:
-        UserError: there is no such model here and none can be fetched.
+    :raises UserError: there is no such model here and none can be fetched.
     """
     if not isinstance(name, str) or not name.strip():
         raise UserError(f"encoder {name!r} is not a name; give 'local', a directory or a Hugging Face id")
@@ -124,7 +123,8 @@ def _load(name: str) -> SentenceTransformerEncoder:
     from sentence_transformers import SentenceTransformer
 
     try:
-        model = SentenceTransformer(path)
+        with _quiet_loading():
+            model = SentenceTransformer(path)
     except (OSError, ValueError, RuntimeError, ImportError) as error:
         logger.debug("loading %s failed", name, exc_info=True)
         raise UserError(_cannot_load(name, error)) from error
@@ -132,6 +132,23 @@ def _load(name: str) -> SentenceTransformerEncoder:
     if not any(prefixes):
         logger.info("The encoder %s has no prefixes of its own: queries and passages are encoded alike", name)
     return SentenceTransformerEncoder(name, model, prefixes)
+
+
+@contextmanager
+def _quiet_loading() -> Iterator[None]:
+    """Keep transformers from drawing a bar and from reporting the pooler that E5 does without."""
+    from transformers.utils import logging as transformers_logging
+
+    settings: Any = transformers_logging  # untyped
+    level, bar = settings.get_verbosity(), settings.is_progress_bar_enabled()
+    settings.set_verbosity_error()
+    settings.disable_progress_bar()
+    try:
+        yield
+    finally:
+        settings.set_verbosity(level)
+        if bar:
+            settings.enable_progress_bar()
 
 
 def _cannot_load(name: str, error: Exception) -> str:
@@ -142,7 +159,8 @@ def _cannot_load(name: str, error: Exception) -> str:
         why = "it is not in the Hugging Face cache and HF_HUB_OFFLINE forbids fetching it"
     else:
         why = "it is neither a directory nor in the Hugging Face cache, and the hub has or gives no such model"
-    return f"encoder {name!r} cannot be loaded: {why}; use 'local', a model directory, or fetch it where there is a network"
+    todo = "use 'local', a model directory, or fetch it where there is a network"
+    return f"encoder {name!r} cannot be loaded: {why}; {todo}"
 
 
 def bfloat16_is_fast(device: str) -> bool:

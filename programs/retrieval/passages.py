@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-
 from maps_rag.programs.errors import UserError
 from maps_rag.programs.retrieval.corpora import Document
 
@@ -52,8 +51,7 @@ class CorpusDigest:
 def refuse_repeated_ids(documents: Iterable[Document], suspects: set[int], source: str) -> None:
     """Raise if two of the documents whose id has a suspect hash really share an id.
 
-    Raises:
-        UserError: naming the id and the two rows.
+    :raises UserError: naming the id and the two rows.
     """
     if not suspects:
         return
@@ -72,13 +70,9 @@ def write_passages(documents: Iterable[Document], folder: Path) -> Iterator[int]
     """Write documents as Arrow files into a folder and yield the number written after each batch."""
     import datasets
 
+    folder.mkdir()
     features = datasets.Features({name: datasets.Value("string") for name in _COLUMNS})
-    empty = datasets.Dataset.from_dict({name: [] for name in _COLUMNS}, features=features)
-    empty.save_to_disk(str(folder))
-    state_path = folder / "state.json"
-    state = json.loads(state_path.read_text())
-    for data_file in state["_data_files"]:
-        (folder / data_file["filename"]).unlink()
+    datasets.DatasetInfo(features=features).write_to_directory(str(folder))
     schema = features.arrow_schema
     names: list[str] = []
     written = 0
@@ -97,9 +91,20 @@ def write_passages(documents: Iterable[Document], folder: Path) -> Iterator[int]
     finally:
         if writer is not None:
             writer.close()
-    state["_data_files"] = [{"filename": name} for name in names]
-    state["_fingerprint"] = hashlib.blake2b(str(written).encode(), digest_size=8).hexdigest()
-    state_path.write_text(json.dumps(state, indent=2))
+    (folder / "state.json").write_text(json.dumps(_dataset_state(names, written), indent=1))
+
+
+def _dataset_state(names: list[str], rows: int) -> dict[str, Any]:
+    """Return what `datasets.load_from_disk` wants to know beside the features."""
+    return {
+        "_data_files": [{"filename": name} for name in names],
+        "_fingerprint": f"{rows:016x}",
+        "_format_columns": None,
+        "_format_kwargs": {},
+        "_format_type": None,
+        "_output_all_columns": False,
+        "_split": None,
+    }
 
 
 def batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:

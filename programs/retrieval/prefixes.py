@@ -32,7 +32,7 @@ def known_prefixes(name: str) -> Prefixes | None:
     return next((prefixes for pattern, prefixes in _KNOWN if pattern.fullmatch(last)), None)
 
 
-def prefixes_from_prompts(prompts: Mapping[str, str]) -> Prefixes:
+def prefixes_from_prompts(prompts: Mapping[str, str | None]) -> Prefixes:
     """Return the prefixes in a sentence-transformers model's own ``prompts``; the ones it lacks are empty."""
     passage = prompts.get("passage") or prompts.get("document") or ""
     return Prefixes(prompts.get("query") or "", passage)

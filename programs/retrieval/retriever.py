@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import dspy
 from dspy.utils.callback import BaseCallback, with_callbacks
-
 from maps_rag.programs.errors import UserError
 from maps_rag.programs.retrieval.batching import MicroBatcher
 from maps_rag.programs.retrieval.encoders import Encoder, load_encoder
@@ -16,32 +15,36 @@ from maps_rag.programs.retrieval.index import Index
 from maps_rag.programs.retrieval.vectors import EF_SEARCH, NPROBE
 from maps_rag.programs.types import Passage
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 # The paper's number of passages per query.
 DEFAULT_K = 5
+
+
+def _traced(function: F) -> F:
+    """Report calls to DSPy's callbacks, as those of a module."""
+    return cast(F, with_callbacks(function))
 
 
 class E5Retriever:
     """Finds the passages of an index that are nearest to a query.
 
-    A plain object, to be shared: any number of threads and tasks may call it, and calls that arrive together are encoded
-    and searched together. Copies are the object itself; pickling it stores the place of the index, not the index.
+    A plain object, to be shared: any number of threads and tasks may call it, and calls that arrive together are
+    encoded and searched together. Copies are the object itself; pickling it stores the place of the index, not the index.
 
         retriever = E5Retriever("my-index")
         retriever("Who played drums on Katy Lied?").passages       # list of "title | text"
         retriever.search(["first query", "second query"], k=3)     # list of lists of Passage
         dspy.configure(rm=retriever.as_rm())
 
-    Args:
-        index: An index directory, from `build_index` or ``maps-rag index build``.
-        encoder: The encoder the index was built with, or its name; left out, the name in the manifest is loaded.
-        k: Passages per query where a call gives no k.
-        nprobe: Lists searched per query, for IVF indexes.
-        ef_search: Candidates kept per query, for HNSW indexes.
-        max_batch: Queries that are encoded and searched together, at most.
-        callbacks: DSPy callbacks of this object, beside those of ``dspy.configure``.
-
-    Raises:
-        UserError: the index does not match its manifest or the encoder, or the encoder cannot be loaded.
+    :param index: An index directory, from `build_index` or ``maps-rag index build``.
+    :param encoder: The encoder the index was built with, or its name; left out, the name in the manifest is loaded.
+    :param k: Passages per query where a call gives no k.
+    :param nprobe: Lists searched per query, for IVF indexes.
+    :param ef_search: Candidates kept per query, for HNSW indexes.
+    :param max_batch: Queries that are encoded and searched together, at most.
+    :param callbacks: DSPy callbacks of this object, beside those of ``dspy.configure``.
+    :raises UserError: the index does not match its manifest or the encoder, or the encoder cannot be loaded.
     """
 
     def __init__(
@@ -75,7 +78,7 @@ class E5Retriever:
     def __len__(self) -> int:
         return len(self.index)
 
-    @with_callbacks
+    @_traced
     def __call__(self, query: str | Sequence[str], k: int | None = None) -> Any:
         """Return a `dspy.Prediction` with ``passages`` ("title | text"), ``ids``, ``scores`` and ``titles``.
 
@@ -85,20 +88,20 @@ class E5Retriever:
         predictions = [_prediction(found) for found in self._batcher.run(queries, k)]
         return predictions[0] if isinstance(query, str) else predictions
 
-    @with_callbacks
+    @_traced
     async def acall(self, query: str | Sequence[str], k: int | None = None) -> Any:
         """As a plain call, without blocking the event loop."""
         queries, k = _checked(query, self.k if k is None else k)
         predictions = [_prediction(found) for found in await self._batcher.arun(queries, k)]
         return predictions[0] if isinstance(query, str) else predictions
 
-    @with_callbacks
+    @_traced
     def search(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
         """Return, per query in order, the ``k`` nearest passages, best first; all of them are found in one batch."""
         queries, k = _checked(_several(queries), k)
         return self._batcher.run(queries, k) if queries else []
 
-    @with_callbacks
+    @_traced
     async def asearch(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
         """As `search`, without blocking the event loop."""
         queries, k = _checked(_several(queries), k)
@@ -114,11 +117,8 @@ class E5Retriever:
         kept = [[row for row in found if row >= 0] for found in rows.tolist()]
         documents = iter(self.index.passages([row for found in kept for row in found]))
         return [
-            [Passage(document.id, document.title, document.text, score) for score, document in zip(best, documents)]
-            for best, documents in (
-                (best[: len(found)], [next(documents) for _ in found])
-                for best, found in zip(scores.tolist(), kept, strict=True)
-            )
+            [Passage(*next(documents), score) for score in best[: len(found)]]
+            for best, found in zip(scores.tolist(), kept, strict=True)
         ]
 
     def __copy__(self) -> E5Retriever:
@@ -135,7 +135,7 @@ class E5Retriever:
 
 
 class RetrievalModel:
-    """A retriever as ``dspy.settings.rm``: ``rm(query, k=...)`` gives items with ``long_text``, ``pid`` and ``score``."""
+    """A retriever as ``dspy.settings.rm``: ``rm(query, k=...)`` gives items with long_text, pid and score."""
 
     def __init__(self, retriever: E5Retriever) -> None:
         self.retriever = retriever
@@ -151,7 +151,7 @@ class RetrievalModel:
         return self
 
 
-def _reopen(folder: str, encoder: Encoder, k: int, options: dict[str, int]) -> E5Retriever:
+def _reopen(folder: str, encoder: Encoder, k: int, options: dict[str, Any]) -> E5Retriever:
     return E5Retriever(folder, encoder, k, **options)
 
 

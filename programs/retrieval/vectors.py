@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import faiss
-
 from maps_rag.programs.errors import UserError
 
 # Up to here an exact search over all vectors takes a few milliseconds (measured at 384 dimensions).
@@ -39,8 +38,7 @@ def default_factory(count: int) -> str:
 def new_index(factory: str, dimension: int) -> Any:
     """Return an empty inner-product index.
 
-    Raises:
-        UserError: FAISS does not understand the string, or not for this dimension.
+    :raises UserError: FAISS does not understand the string, or not for this dimension.
     """
     try:
         return faiss.index_factory(dimension, factory, faiss.METRIC_INNER_PRODUCT)
@@ -84,8 +82,7 @@ def read_header(path: Path) -> tuple[str, int, int]:
 def open_index(path: str | os.PathLike[str]) -> Any:
     """Open an index file memory-mapped: vectors are read when a search needs them.
 
-    Raises:
-        UserError: FAISS cannot read the file.
+    :raises UserError: FAISS cannot read the file.
     """
     try:
         return faiss.read_index(os.fspath(path), faiss.IO_FLAG_MMAP_IFC | faiss.IO_FLAG_READ_ONLY)
