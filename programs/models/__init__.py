@@ -1,7 +1,8 @@
 """Language models: the factory, its adapter and the weights behind the local ones."""
 
 from maps_rag.programs.models.adapter import ReplyCutOffError, StructuredAdapter, adapter_for
-from maps_rag.programs.models.factory import language_model
+from maps_rag.programs.models.factory import is_local, language_model
+from maps_rag.programs.models.retry import retry_delay
 from maps_rag.programs.models.thinking import strip_think
 from maps_rag.programs.models.weights import fetch_weights
 
@@ -10,6 +11,8 @@ __all__ = [
     "StructuredAdapter",
     "adapter_for",
     "fetch_weights",
+    "is_local",
     "language_model",
+    "retry_delay",
     "strip_think",
 ]

@@ -152,6 +152,11 @@ def made_here(lm: object) -> bool:
     return getattr(lm, "from_maps_rag", False) or isinstance(getattr(lm, "engine", None), ServerEngine)
 
 
+def is_local(lm: object) -> bool:
+    """Return whether a language model runs on llama.cpp in this process."""
+    return isinstance(getattr(lm, "engine", None), LlamaEngine)
+
+
 def _identity(name: str, path: Path) -> str:
     """Name the weights for the cache of replies: two files of one name must not share replies."""
     if name in WEIGHTS:
