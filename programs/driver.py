@@ -72,7 +72,7 @@ class Run:
                 reply = raised = None
                 try:
                     reply = yield from self._perform(step)
-                except OutOfBudget as error:
+                except Exception as error:  # the method sees it at its yield, and may handle it
                     raised = error
         except StopIteration as done:
             outcome: Outcome = done.value

@@ -39,7 +39,10 @@ def inner_predict(predictor: dspy.Module) -> dspy.Predict:
 
 @dataclass(slots=True)
 class Request:
-    """What one request to the model cost; zero tokens where the server reported none."""
+    """What one request to the model cost; zero tokens where none were reported.
+
+    DSPy's cache keeps the token counts of its native engines, not those of LiteLLM.
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -133,7 +136,7 @@ def _request_of(entry: dict[str, Any]) -> Request:
         prompt_tokens=prompt,
         completion_tokens=completion,
         cached_prompt_tokens=cached,
-        cache_hit=not billed and prompt + completion > 0,
+        cache_hit=bool(getattr(response, "cache_hit", False)) or (not billed and prompt + completion > 0),
         cut_off=finish == "length",
         empty=not any(output.get("text") if isinstance(output, dict) else output for output in entry["outputs"] or []),
     )

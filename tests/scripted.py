@@ -10,6 +10,7 @@ import json
 import re
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import dspy
@@ -60,7 +61,12 @@ class ScriptEngine:
         )
 
     def stream(self, request: lm15.Request) -> Iterator[Any]:
-        return lm15.response_to_events(self.complete(request))
+        for event in lm15.response_to_events(self.complete(request)):
+            if event.type != "delta":
+                yield event
+                continue
+            for word in re.findall(r"\s*\S+|\s+$", event.delta.text):
+                yield replace(event, delta=replace(event.delta, text=word))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ScriptEngine:
         return self

@@ -54,7 +54,7 @@ def of_role(lm, role):
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_an_unparseable_plan_means_search_for_the_question_itself(name):
     bad = ["nonsense"] * (2 if name in ("chat", "xml") else 1)  # their JSON fallback asks once more
-    prediction, lm = ask(Roles(propose=bad), ADAPTERS[name])
+    prediction, _ = ask(Roles(propose=bad), ADAPTERS[name])
     first = prediction.trajectory["rounds"][0]
     assert first["directions"] == ["What is asked?"]
     assert prediction.failures == {"propose: reply unparseable": 1}
@@ -166,7 +166,7 @@ def test_a_second_attempt_is_not_made_beyond_the_budget():
 )
 def test_directions_are_stripped_made_distinct_and_cut_to_n(listed, used):
     plan = {"known": [], "missing": "m", "sufficient": False, "directions": listed}
-    prediction, lm = ask(Roles(propose=plan, write={"queries": []}), max_rounds=1)
+    prediction, _ = ask(Roles(propose=plan, write={"queries": []}), max_rounds=1)
     assert prediction.trajectory["rounds"][0]["directions"] == used
     assert [search["query"] for search in prediction.trajectory["rounds"][0]["searches"]] == used
 
