@@ -1,0 +1,21 @@
+"""The knobs of MAPS where the user gives none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+LOCAL_MODELS = ("local", "local-small")
+# Ours: small models on few cores. Fewer passages and rounds keep a question within a minute or two, and selecting
+# sentences keeps small models from making facts up. Other models get the defaults of the Python interface.
+LOCAL_KNOBS: dict[str, Any] = {"passages": 3, "max_rounds": 3, "refine": "select"}
+
+
+def runs_here(lm: str, api_base: str | None = None) -> bool:
+    """Return whether a model name means a model that runs in this process."""
+    return api_base is None and (lm in LOCAL_MODELS or lm.endswith(".gguf"))
+
+
+def choose_knobs(lm: str, api_base: str | None = None, **given: Any) -> dict[str, Any]:
+    """Return the knobs of MAPS for a model: what was given (not None) over the defaults for models of its kind."""
+    base = LOCAL_KNOBS if runs_here(lm, api_base) else {}
+    return base | {name: value for name, value in given.items() if value is not None}
