@@ -29,12 +29,12 @@ _LONGEST_TITLE = 120
 def as_retriever(source: Any) -> Retriever:
     """Return a retriever for programs, made of anything that finds passages.
 
-    :param source: An object with ``search(queries, k)``, returned as it is; a callable ``(query, k)``, or ``(query)`` with a
-        number of passages of its own, that returns strings, dicts, items with ``long_text``, `Passage` objects or a
-        `dspy.Prediction` with ``passages``, perhaps as a coroutine; a `dspy.retrievers.Embeddings`; or None for what
-        ``dspy.settings.rm`` is at each call.
     A passage keeps the id it came with; one without gets an id made from its text, the same in every run.
 
+    :param source: An object with ``search(queries, k)``, returned as it is; a callable ``(query, k)``, or ``(query)``
+        with a number of passages of its own, that returns strings, dicts, items with ``long_text``, `Passage` objects
+        or a `dspy.Prediction` with ``passages``, perhaps as a coroutine; a `dspy.retrievers.Embeddings`; or None for
+        what ``dspy.settings.rm`` is at each call.
     :raises UserError: the object is of another kind.
     """
     if source is None:

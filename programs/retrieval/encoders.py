@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 Vectors = NDArray[np.float32]
 
 LOCAL = "local"
+CPUINFO = Path("/proc/cpuinfo")
 # E5 was trained on inputs of at most 512 tokens; longer ones are cut.
 MAX_TOKENS = 512
 # Where throughput levels off on CPUs, measured on Wikipedia paragraphs of about 150 tokens.
@@ -171,7 +172,7 @@ def bfloat16_is_fast(device: str) -> bool:
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device == "cpu":
         # Elsewhere than on Linux the flags cannot be read, and float32 is the safe answer.
-        flags = _cpu_flags(Path("/proc/cpuinfo"))
+        flags = _cpu_flags(CPUINFO)
         return "amx_bf16" in flags or "avx512_bf16" in flags
     return False
 

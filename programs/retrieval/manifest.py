@@ -84,7 +84,7 @@ class Manifest:
             )
         try:
             return cls._from_dict(data)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UserError(f"{path} is damaged ({error!r}); build the index again") from None
 
     @classmethod

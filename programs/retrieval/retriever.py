@@ -30,7 +30,8 @@ class E5Retriever:
     """Finds the passages of an index that are nearest to a query.
 
     A plain object, to be shared: any number of threads and tasks may call it, and calls that arrive together are
-    encoded and searched together. Copies are the object itself; pickling it stores the place of the index, not the index.
+    encoded and searched together. Copies are the object itself; pickling it stores the place of the index, not the
+    index.
 
         retriever = E5Retriever("my-index")
         retriever("Who played drums on Katy Lied?").passages       # list of "title | text"
@@ -85,14 +86,14 @@ class E5Retriever:
         Each is a list of at most ``k``, best first; scores are cosines. For a list of queries, a list of predictions.
         """
         queries, k = _checked(query, self.k if k is None else k)
-        predictions = [_prediction(found) for found in self._batcher.run(queries, k)]
+        predictions = [_prediction(found) for found in self._batcher.run(queries, k)] if queries else []
         return predictions[0] if isinstance(query, str) else predictions
 
     @_traced
     async def acall(self, query: str | Sequence[str], k: int | None = None) -> Any:
         """As a plain call, without blocking the event loop."""
         queries, k = _checked(query, self.k if k is None else k)
-        predictions = [_prediction(found) for found in await self._batcher.arun(queries, k)]
+        predictions = [_prediction(found) for found in await self._batcher.arun(queries, k)] if queries else []
         return predictions[0] if isinstance(query, str) else predictions
 
     @_traced
@@ -181,6 +182,8 @@ def _several(queries: Sequence[str]) -> list[str]:
 
 def _checked(query: str | Sequence[str], k: int) -> tuple[list[str], int]:
     _check_count("k", k)
+    if not isinstance(query, str) and not isinstance(query, Sequence):
+        raise UserError(f"a query must be a string or a list of strings, not {type(query).__name__}")
     queries = [query] if isinstance(query, str) else list(query)
     for one in queries:
         if not isinstance(one, str):

@@ -83,7 +83,9 @@ def test_threads_and_tasks_share_one_batcher(calls, task_calls):
 
         return asyncio.run(gather())
 
-    threads = [lambda at=at, c=c, k=k: batcher.run([f"{at}.{n}" for n in range(c)], k) for at, (c, k) in enumerate(calls)]
+    threads = [
+        lambda at=at, c=c, k=k: batcher.run([f"{at}.{n}" for n in range(c)], k) for at, (c, k) in enumerate(calls)
+    ]
     *results, from_tasks = in_threads([*threads, tasks])
     assert results == [numbered([f"{at}.{n}" for n in range(c)], k) for at, (c, k) in enumerate(calls)]
     assert from_tasks == [numbered([f"t{at}.{n}" for n in range(c)], k) for at, (c, k) in enumerate(task_calls)]

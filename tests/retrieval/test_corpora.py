@@ -55,7 +55,7 @@ def test_splitting_undoes_the_quoting_of_wiki18(title, text):
 
 @pytest.mark.parametrize("suffix", [".tsv", ".tsv.gz"])
 def test_reads_dpr_passages(tmp_path, suffix):
-    content = 'id\ttext\ttitle\n1\t"He said ""no"".\tTwice"\tA "b"\n2\tplain\tB\n'.encode()
+    content = b'id\ttext\ttitle\n1\t"He said ""no"".\tTwice"\tA "b"\n2\tplain\tB\n'
     path = written(tmp_path, f"psgs{suffix}", gzip.compress(content) if suffix.endswith("gz") else content)
     assert list(read_corpus(path)) == [Document("1", 'A "b"', 'He said "no".\tTwice'), Document("2", "B", "plain")]
 

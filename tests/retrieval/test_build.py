@@ -1,0 +1,295 @@
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import datasets
+import faiss
+import filelock
+import numpy as np
+import pytest
+from maps_rag.programs.errors import UserError
+from maps_rag.programs.retrieval import Document, build, build_index, passages, verify_index
+from maps_rag.programs.retrieval.vectors import default_factory, new_index, search_parameters
+
+
+def files_of(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def scratch_of(out):
+    return out.with_name(f".{out.name}.building")
+
+
+def test_an_index_holds_the_passages_and_their_vectors_in_corpus_order(tmp_path, corpus, documents, stub, make_stub):
+    manifest = build_index(corpus, tmp_path / "out", stub, window=8)
+    stored = datasets.load_from_disk(str(tmp_path / "out" / "passages"))
+    assert [Document(**row) for row in stored] == documents
+    flat = faiss.read_index(str(tmp_path / "out" / "index.faiss"))
+    expected = make_stub().encode_passages([f"{title}\n{text}" for _, title, text in documents])
+    np.testing.assert_array_equal(flat.reconstruct_n(0, 30), expected)
+    assert (manifest.count, manifest.dimension, manifest.factory) == (30, 32, "Flat")
+    assert verify_index(tmp_path / "out") == manifest
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["index.faiss", "manifest.json", "passages"]
+    assert not scratch_of(tmp_path / "out").exists()
+
+
+def test_passages_are_encoded_by_length_within_a_window(tmp_path, documents, stub):
+    build_index(documents, tmp_path / "out", stub, window=16)
+    assert [len(batch) for batch in stub.passage_batches] == [16, 14]
+    for batch in stub.passage_batches:
+        assert batch == sorted(batch, key=len, reverse=True)
+
+
+def test_a_list_and_a_file_of_the_same_passages_make_equal_indexes(tmp_path, corpus, documents, make_stub):
+    build_index(corpus, tmp_path / "a", make_stub())
+    build_index(documents, tmp_path / "b", make_stub())
+    assert files_of(tmp_path / "a") == files_of(tmp_path / "b")
+
+
+def test_many_record_batches_and_files_keep_the_order(tmp_path, documents, stub, monkeypatch):
+    monkeypatch.setattr(passages, "ROWS_PER_BATCH", 4)
+    monkeypatch.setattr(passages, "ROWS_PER_FILE", 8)
+    build_index(documents, tmp_path / "out", stub)
+    assert len(list((tmp_path / "out" / "passages").glob("*.arrow"))) == 4
+    store = passages.PassageStore(tmp_path / "out" / "passages")
+    assert store.get([29, 0, 7, 8]) == [documents[at] for at in (29, 0, 7, 8)]
+
+
+@pytest.mark.parametrize(
+    ("count", "factory"),
+    [(1, "Flat"), (100_000, "Flat"), (100_001, "IVF1024,SQ8"), (10**6, "IVF4096,SQ8"), (21_015_324, "IVF16384,SQ8")],
+)
+def test_the_kind_of_index_follows_the_number_of_passages(count, factory):
+    assert default_factory(count) == factory
+
+
+@pytest.mark.parametrize("factory", ["IVF4,SQ8", "HNSW8", "PCA8,IVF2,Flat", "SQ8"])
+def test_other_kinds_find_each_passage_by_its_own_vector(tmp_path, documents, stub, factory):
+    build_index(documents, tmp_path / "out", stub, factory=factory)
+    index = faiss.read_index(str(tmp_path / "out" / "index.faiss"))
+    vectors = stub.encode_passages([document.contents for document in documents])
+    _, rows = index.search(vectors, 1, params=search_parameters(index))
+    assert (rows[:, 0] == np.arange(30)).mean() > 0.9
+
+
+def test_progress_ends_at_the_number_of_passages(tmp_path, documents, stub):
+    seen = []
+    build_index(documents, tmp_path / "out", stub, window=8, progress=lambda *report: seen.append(report))
+    by_phase = {phase: [done for name, done, _ in seen if name == phase] for phase, _, _ in seen}
+    assert list(by_phase) == ["read", "encode", "index"]
+    assert all(done == sorted(done) and done[-1] == 30 for done in by_phase.values())
+
+
+@pytest.mark.parametrize("factory", ["nonsense", "IVF", "PQ7x8", ""])
+def test_a_wrong_factory_string_is_refused_before_anything_is_encoded(tmp_path, documents, stub, factory):
+    with pytest.raises(UserError, match="is not a FAISS factory string for 32 dimensions") as caught:
+        build_index(documents, tmp_path / "out", stub, factory=factory)
+    assert "\n" not in str(caught.value)
+    assert stub.passage_batches == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_more_lists_than_passages_are_refused_before_anything_is_encoded(tmp_path, documents, stub):
+    with pytest.raises(UserError, match="IVF64,Flat needs at least 64 passages, the corpus has 30"):
+        build_index(documents, tmp_path / "out", stub, factory="IVF64,Flat")
+    assert stub.passage_batches == []
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ("", "has no passages"),
+        ("{broken\n", "line 1"),
+        ('{"id": "d0", "title": "T"}\n', "'text' is missing"),
+        ('{"id": "a", "title": "T", "text": "x"}\n' * 2, "the id 'a' of passage 2 is also that of passage 1"),
+    ],
+)
+def test_a_broken_corpus_leaves_nothing_behind(tmp_path, stub, content, named):
+    corpus = tmp_path / "c.jsonl"
+    corpus.write_text(content)
+    with pytest.raises(UserError, match=named):
+        build_index(corpus, tmp_path / "out", stub)
+    assert [path.name for path in tmp_path.iterdir()] == ["c.jsonl"]
+    assert stub.passage_batches == []
+
+
+def test_ids_that_only_share_a_hash_are_not_called_repeated(documents):
+    digest = passages.CorpusDigest()
+    for document in [*documents, documents[3]]:
+        digest.add(document)
+    assert digest.suspects() == {hash("d3")}
+    passages.refuse_repeated_ids(documents, {hash("d3"), hash("d4")}, "corpus")
+    with pytest.raises(UserError, match="'d3' of passage 31 is also that of passage 4"):
+        passages.refuse_repeated_ids([*documents, documents[3]], digest.suspects(), "corpus")
+
+
+@pytest.mark.parametrize("kind", ["file", "full directory"])
+def test_a_taken_place_is_refused_before_the_corpus_is_read(tmp_path, stub, kind):
+    out = tmp_path / "out"
+    if kind == "file":
+        out.write_text("mine")
+    else:
+        out.mkdir()
+        (out / "mine").write_text("mine")
+    before = files_of(tmp_path)
+    with pytest.raises(UserError, match="exists and is not empty"):
+        build_index("no-such.jsonl", out, stub)
+    assert files_of(tmp_path) == before
+
+
+def test_an_empty_directory_is_filled(tmp_path, documents, stub):
+    (tmp_path / "out").mkdir()
+    build_index(documents, tmp_path / "out", stub)
+    assert verify_index(tmp_path / "out").count == 30
+
+
+class Interrupted:
+    """An encoder that is stopped after some batches."""
+
+    def __init__(self, stub, batches, error=KeyboardInterrupt):
+        self.stub, self.left, self.error = stub, batches, error
+        self.name, self.dimension, self.prefixes = stub.name, stub.dimension, stub.prefixes
+
+    def encode_passages(self, texts):
+        if self.left == 0:
+            raise self.error
+        self.left -= 1
+        return self.stub.encode_passages(texts)
+
+
+def test_ctrl_c_leaves_nothing_at_the_place_and_the_next_build_goes_on(tmp_path, documents, stub, make_stub):
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        build_index(documents, out, Interrupted(stub, 2), window=8)
+    assert not out.exists()
+    again = make_stub()
+    build_index(documents, out, again, window=8)
+    assert sum(map(len, again.passage_batches)) == 14  # of 30, two windows of 8 were there
+    build_index(documents, tmp_path / "whole", make_stub(), window=8)
+    assert files_of(out) == files_of(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("change", ["corpus", "encoder", "prefixes", "window"])
+def test_an_interrupted_build_of_something_else_is_not_continued(tmp_path, documents, stub, make_stub, change):
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        build_index(documents, out, Interrupted(stub, 2), window=8)
+    again = (
+        make_stub("other") if change == "encoder" else make_stub(prefixes=("q", "p")) if change == "prefixes" else stub
+    )
+    if change == "prefixes":
+        again.prefixes = type(stub.prefixes)("q", "p")
+    again.passage_batches.clear()
+    if change == "corpus":
+        documents = [*documents[:-1], documents[-1]._replace(text="changed")]
+    build_index(documents, out, again, window=7 if change == "window" else 8)
+    assert sum(map(len, again.passage_batches)) == 30
+    assert verify_index(out).count == 30
+
+
+KILLED = """
+import importlib.util, os, signal, sys
+from maps_rag.programs.retrieval import build_index
+spec = importlib.util.spec_from_file_location("stub_encoder", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+class Killed(module.StubEncoder):
+    def encode_passages(self, texts):
+        if len(self.passage_batches) == int(sys.argv[4]):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().encode_passages(texts)
+build_index(sys.argv[2], sys.argv[3], Killed(), window=8)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL here")
+def test_a_killed_build_resumed_equals_an_uninterrupted_one(tmp_path, corpus, stub, make_stub):
+    out = tmp_path / "out"
+    arguments = [str(Path(__file__).with_name("stub_encoder.py")), str(corpus), str(out), "3"]
+    killed = subprocess.run([sys.executable, "-c", KILLED, *arguments], check=False, timeout=200)
+    assert killed.returncode == -signal.SIGKILL
+    assert not out.exists()
+    build_index(corpus, out, stub, window=8)
+    assert sum(map(len, stub.passage_batches)) == 6  # of 30, three windows of 8 were there
+    build_index(corpus, tmp_path / "whole", make_stub(), window=8)
+    assert files_of(out) == files_of(tmp_path / "whole")
+
+
+def test_a_half_written_window_is_made_again(tmp_path, documents, stub):
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        build_index(documents, out, Interrupted(stub, 2), window=8)
+    (scratch_of(out) / "vectors" / "000002.partial").write_bytes(b"half")
+    build_index(documents, out, stub, window=8)
+    assert verify_index(out).count == 30
+
+
+def no_space(*args, **kwargs):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def faiss_no_space(*args, **kwargs):
+    raise RuntimeError(f"Error in write: write error in index.faiss: 1 != 0 ({os.strerror(errno.ENOSPC)})")
+
+
+@pytest.mark.parametrize(
+    ("where", "write"),
+    [
+        ((passages, "write_passages"), no_space),
+        ((build, "_write_array"), no_space),
+        ((faiss, "write_index"), faiss_no_space),
+    ],
+)
+def test_a_full_disk_ends_in_one_line_and_the_next_build_goes_on(tmp_path, documents, stub, monkeypatch, where, write):
+    owner, name = where
+    with monkeypatch.context() as patch:
+        patch.setattr(build if name == "write_passages" else owner, name, write)
+        with pytest.raises(UserError, match="the disk is full while building") as caught:
+            build_index(documents, tmp_path / "out", stub)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+    build_index(documents, tmp_path / "out", stub)
+    assert verify_index(tmp_path / "out").count == 30
+
+
+def test_too_little_free_space_is_refused_before_anything_is_encoded(tmp_path, documents, stub, monkeypatch):
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(build.shutil, "disk_usage", lambda path: usage._replace(free=1000))
+    with pytest.raises(UserError, match="the disk is too full"):
+        build_index(documents, tmp_path / "out", stub)
+    assert stub.passage_batches == []
+
+
+def test_a_second_builder_of_the_same_index_is_refused(tmp_path, documents, stub):
+    out = tmp_path / "out"
+    scratch_of(out).mkdir()
+    with filelock.FileLock(scratch_of(out) / "lock"), pytest.raises(UserError, match="another process is building"):
+        build_index(documents, out, stub)
+    build_index(documents, out, stub)
+    assert verify_index(out).count == 30
+
+
+def test_a_place_taken_while_building_is_left_alone(tmp_path, documents, stub):
+    out = tmp_path / "out"
+
+    def taken(phase, done, total):
+        if phase == "index" and not out.exists():
+            out.mkdir()
+            (out / "theirs").write_text("theirs")
+
+    with pytest.raises(UserError, match="exists and is not empty"):
+        build_index(documents, out, stub, progress=taken)
+    assert files_of(out) == {"theirs": b"theirs"}
+
+
+def test_a_manifest_names_no_time_or_place(index, tmp_path):
+    assert str(tmp_path) not in json.dumps(json.loads((index / "manifest.json").read_text()))
+
+
+def test_an_inner_product_index_is_made():
+    assert new_index("IVF4,SQ8", 8).metric_type == faiss.METRIC_INNER_PRODUCT
