@@ -187,10 +187,16 @@ class SearchProgram(dspy.Module):  # type: ignore[misc]
     def load_state(self, state: dict[str, Any], *, allow_unsafe_lm_state: bool = False) -> None:
         """Load compiled prompts and demos.
 
-        :raises UserError: when the state belongs to another method or to other switches; nothing is changed then.
+        :raises UserError: when the state belongs to another method or to other switches, or is damaged; nothing is
+            changed then.
         """
         check_manifest(self, state.get(MANIFEST_KEY))
-        super().load_state(state, allow_unsafe_lm_state=allow_unsafe_lm_state)
+        try:
+            super().load_state(state, allow_unsafe_lm_state=allow_unsafe_lm_state)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise UserError(
+                f"This state is damaged ({type(error).__name__}: {error}): save the program anew."
+            ) from error
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SearchProgram:
         # Optimizers copy programs dozens of times: retriever and LMs are shared, only prompts and demos are copied.

@@ -23,13 +23,13 @@ def manifest_of(program: SearchProgram) -> dict[str, Any]:
     }
 
 
-def check_manifest(program: SearchProgram, saved: dict[str, Any] | None) -> None:
+def check_manifest(program: SearchProgram, saved: Any) -> None:
     """Raise a UserError unless a saved manifest has the method and the roles and fields of ``program``.
 
     Counts (directions, passages, rounds) may differ: the prompts hold for any of them.
     """
     name = type(program).__name__
-    if saved is None:
+    if not isinstance(saved, dict):
         raise UserError(
             f"This state was not saved by a maps_rag program: load it into the program that saved it, not {name}."
         )
@@ -40,7 +40,7 @@ def check_manifest(program: SearchProgram, saved: dict[str, Any] | None) -> None
     own = manifest_of(program)
     if saved.get("fields") == own["fields"]:
         return
-    given = saved.get("settings", {})
+    given = saved.get("settings") or {}
     other = [
         f"{knob}={given[knob]!r} (here {value!r})"
         for knob, value in own["settings"].items()

@@ -199,6 +199,9 @@ class StubRetriever:
         self.batches: list[tuple[list[str], int]] = []
         self._lock = threading.Lock()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StubRetriever, (self.text,)
+
     def search(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
         with self._lock:
             self.batches.append((list(queries), k))
