@@ -138,7 +138,9 @@ def output_schema(signature: type[dspy.Signature]) -> dict[str, Any]:
             raise ValueError(f"output {name!r} is an open mapping")
         bounded = Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
         fields[name] = (bounded, ...)
-    model: type[pydantic.BaseModel] = pydantic.create_model("Reply", __config__=pydantic.ConfigDict(extra="forbid"), **fields)
+    model: type[pydantic.BaseModel] = pydantic.create_model(
+        "Reply", __config__=pydantic.ConfigDict(extra="forbid"), **fields
+    )
     schema = model.model_json_schema()
     _tighten(schema)
     return schema
