@@ -2,7 +2,7 @@
 
 from maps_rag.programs.models.adapter import ReplyCutOffError, StructuredAdapter, adapter_for
 from maps_rag.programs.models.factory import is_local, language_model
-from maps_rag.programs.models.retry import retry_delay
+from maps_rag.programs.models.retry import describe_error, retry_delay
 from maps_rag.programs.models.thinking import strip_think
 from maps_rag.programs.models.weights import fetch_weights
 
@@ -10,6 +10,7 @@ __all__ = [
     "ReplyCutOffError",
     "StructuredAdapter",
     "adapter_for",
+    "describe_error",
     "fetch_weights",
     "is_local",
     "language_model",

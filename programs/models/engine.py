@@ -8,8 +8,10 @@ address outside of the request (so that neither address nor key is ever cached o
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +19,7 @@ from dspy import lm15
 from dspy.clients.engines.lm15_engine import AsyncLM15Engine, LM15Engine
 
 PROVIDER = "maps-rag-server"
+TOO_LONG = re.compile(r"maximum context length|context (size|window|length) .{0,40}exceed|exceed.{0,60}context", re.I)
 SUPPORTED_PARAMS = (
     "temperature",
     "max_tokens",
@@ -108,11 +111,30 @@ class ServerEngine:
 
     def complete(self, request: lm15.Request) -> lm15.Response:
         """Send one request and return its reply; one attempt, errors as ``dspy.lm15`` raises them."""
-        return self._engine().complete(self.route(request))
+        with self.named_errors():
+            return self._engine().complete(self.route(request))
 
     def stream(self, request: lm15.Request) -> Iterator[lm15.StreamEvent]:
         """Send one request and yield its reply as it comes."""
-        yield from self._engine().stream(self.route(request))
+        with self.named_errors():
+            yield from self._engine().stream(self.route(request))
+
+    @contextmanager
+    def named_errors(self) -> Iterator[None]:
+        """Add the server's address to errors, and recognise a prompt that is too long.
+
+        vLLM and llama.cpp report the latter as an ordinary bad request, by its wording alone.
+        """
+        try:
+            yield
+        except lm15.InvalidRequestError as exc:
+            too_long = TOO_LONG.search(exc.message) and not isinstance(exc, lm15.ContextLengthError)
+            error = lm15.ContextLengthError(exc.message, status=exc.status, provider=exc.provider) if too_long else exc
+            error.server_url = self.url
+            raise error from (exc if too_long else exc.__cause__)
+        except lm15.LM15Error as exc:
+            exc.server_url = self.url
+            raise
 
     def close(self) -> None:
         """Close the connections; a later request opens new ones."""
@@ -168,12 +190,14 @@ class AsyncServerEngine:
 
     async def complete(self, request: lm15.Request) -> lm15.Response:
         """Send one request and return its reply; one attempt."""
-        return await self._pool().complete(self.engine.route(request))
+        with self.engine.named_errors():
+            return await self._pool().complete(self.engine.route(request))
 
     async def stream(self, request: lm15.Request) -> AsyncIterator[lm15.StreamEvent]:
         """Send one request and yield its reply as it comes."""
-        async for event in self._pool().stream(self.engine.route(request)):
-            yield event
+        with self.engine.named_errors():
+            async for event in self._pool().stream(self.engine.route(request)):
+                yield event
 
     def __deepcopy__(self, memo: dict[int, Any]) -> AsyncServerEngine:
         return self

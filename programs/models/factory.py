@@ -9,6 +9,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import dspy
+from dspy import lm15
+from dspy.clients.engines.lm15_engine import LM15Engine
 from maps_rag.programs.errors import UserError
 from maps_rag.programs.models.engine import AsyncServerEngine, ServerEngine
 from maps_rag.programs.models.llama import (
@@ -93,7 +95,7 @@ def language_model(
                 **sampling,
             )
         )
-    if "/" not in name:
+    if not _is_hosted(name):
         raise UserError(
             f"Unknown model {name!r}: give 'local', 'local-small', a path ending in .gguf, a provider's model such as "
             "'openai/gpt-4o-mini', or any name together with api_base."
@@ -140,6 +142,23 @@ def _server_model(
             **sampling,
         )
     )
+
+
+def _is_hosted(name: str) -> bool:
+    """Return whether DSPy knows the provider a model name begins with."""
+    provider, slash, model = name.partition("/")
+    if not slash or not model:
+        return False
+    declared = tuple(entry.definition for entry in lm15.registered_providers())
+    try:
+        LM15Engine(lm15.RouterConfig(env={}, providers=declared)).resolve(name)
+    except lm15.LM15Error:
+        pass
+    else:
+        return True
+    import litellm  # slow to import, so only for providers that DSPy itself would import it for
+
+    return provider in litellm.provider_list
 
 
 def _marked(lm: dspy.LM) -> dspy.LM:
