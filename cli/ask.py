@@ -38,14 +38,14 @@ def ask(
         str | None,
         typer.Option(help="Address of an OpenAI-compatible server; its key: OPENAI_API_KEY.", metavar="URL"),
     ] = None,
-    directions: Annotated[int | None, typer.Option(min=1, help="Sub-queries a round (3).")] = None,
+    directions: Annotated[int | None, typer.Option(help="Sub-queries a round (3).")] = None,
     passages: Annotated[
-        int | None, typer.Option(min=1, help="Passages a sub-query (5; local models 3).", show_default=False)
+        int | None, typer.Option(help="Passages a sub-query (5; local models 3).", show_default=False)
     ] = None,
     max_rounds: Annotated[
-        int | None, typer.Option(min=1, help="Most retrieval rounds (10; local models 3).", show_default=False)
+        int | None, typer.Option(help="Most retrieval rounds (10; local models 3).", show_default=False)
     ] = None,
-    min_rounds: Annotated[int | None, typer.Option(min=0, help="Fewest retrieval rounds (0).")] = None,
+    min_rounds: Annotated[int | None, typer.Option(help="Fewest retrieval rounds (0).")] = None,
     refine: Annotated[
         Refine | None,
         typer.Option(

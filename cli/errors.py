@@ -39,7 +39,7 @@ def explain(error: BaseException) -> tuple[str, int]:
         return usage, BAD_INPUT
     if isinstance(error, _loaded("maps_rag.programs.errors", "UserError")):
         return f"Error: {error}", BAD_INPUT
-    if isinstance(error, _loaded("dspy.utils.exceptions", "LMError")):
+    if isinstance(error, _loaded("dspy.utils.exceptions", "DSPyError")):
         from maps_rag.programs.models import describe_error
 
         return f"Error: {describe_error(error)}", BAD_INPUT
