@@ -123,6 +123,7 @@ class SearchProgram(dspy.Module):  # type: ignore[misc]
         run = Run(self, question.strip())
         outcome = yield from run.drive(self.steps(question.strip(), **inputs))
         record = run.trajectory
+        trajectory = record.as_dict()
         return dspy.Prediction(
             answer=outcome.answer,
             passages=[as_plain(passage) for passage in outcome.passages],
@@ -132,8 +133,8 @@ class SearchProgram(dspy.Module):  # type: ignore[misc]
             steps=len(record.rounds) + 1,
             stop_reason=outcome.stop_reason,
             failures=dict(record.failures),
-            usage=record.usage(),
-            trajectory=record.as_dict(),
+            usage=dict(trajectory["usage"]),
+            trajectory=trajectory,
             **outcome.extra,
         )
 

@@ -54,7 +54,7 @@ class Run:
         self.trajectory = Trajectory(question, type(program).__name__, program.settings())
         self.roles = {id(module): name for name, module in vars(program).items() if isinstance(module, dspy.Module)}
         self.searches: list[SearchRecord] = []
-        self.listen = LISTENER.get() or (lambda _: None)
+        self.listener = LISTENER.get()
         self.lock = threading.Lock()
 
     @property
@@ -129,7 +129,8 @@ class Run:
                 self._failed(f"{role}: {call.failure}")
                 logger.info("%s of %r could not be used (%s)", role, self.trajectory.question, error)
             else:
-                self.listen(Step(role, call.round, dict(prediction.items())))
+                if self.listener is not None:
+                    self.listener(Step(role, call.round, dict(prediction.items())))
                 return prediction
         return dspy.Prediction(**ask.fallback)
 
@@ -205,8 +206,9 @@ class Run:
             self.searches.append(
                 SearchRecord(query, [passage.id for passage in result], [passage.score for passage in result])
             )
-        titles = [[passage.title for passage in result] for result in results]
-        self.listen(Step("search", self.round, {"queries": list(queries), "titles": titles}))
+        if self.listener is not None:
+            titles = [[passage.title for passage in result] for result in results]
+            self.listener(Step("search", self.round, {"queries": list(queries), "titles": titles}))
         return results
 
     def _end_round(self, end: EndRound, complete: bool = True) -> None:
@@ -223,7 +225,8 @@ class Run:
         )
         self.searches = []
         self.trajectory.rounds.append(record)
-        self.listen(record)
+        if self.listener is not None:
+            self.listener(record)
 
     def _failed(self, what: str) -> None:
         with self.lock:

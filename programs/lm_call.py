@@ -104,10 +104,10 @@ class LMCall:
 def _watched(lm: dspy.LM, report: Callable[[Request], None], quiet: bool) -> dspy.LM:
     """Return a copy of an LM that makes one attempt per call and reports what each reply cost.
 
-    The copy shares the history of its original, so ``lm.inspect_history()`` shows what users expect.
+    A shallow copy, unlike ``lm.copy()``: it shares the history of its original, which ``lm.inspect_history()`` shows.
     """
-    watched = lm.copy(num_retries=0)
-    watched.history = lm.history
+    watched = copy.copy(lm)
+    watched.num_retries = 0
     record = watched.update_history
 
     def update_history(entry: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -103,4 +103,16 @@ class Trajectory:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the whole record as plain, JSON-able data."""
-        return asdict(self) | {"failures": dict(self.failures), "usage": self.usage()}
+        rounds = [{**_fields(item), "searches": [_fields(search) for search in item.searches]} for item in self.rounds]
+        return {
+            **_fields(self),
+            "rounds": rounds,
+            "calls": [_fields(call) for call in self.calls],
+            "failures": dict(self.failures),
+            "usage": self.usage(),
+        }
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass; ``asdict`` would copy every passage of every round once more."""
+    return {name: getattr(record, name) for name in record.__dataclass_fields__}
