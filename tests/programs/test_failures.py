@@ -9,9 +9,8 @@ import pytest
 from dspy import lm15
 from dspy.utils.exceptions import ContextWindowExceededError, LMAuthError, LMRateLimitError, LMServerError
 from maps_rag.programs import MAPS, VanillaRAG
-from maps_rag.programs.effects import Pause
 
-from tests.scripted import Roles, StubRetriever, chat, prompts, role_of, scripted_lm
+from tests.scripted import Roles, StubRetriever, chat, prompts, role_of, scripted_lm, written
 
 NO_FALLBACK = dspy.ChatAdapter(use_json_adapter_fallback=False)
 ADAPTERS = {
@@ -20,19 +19,6 @@ ADAPTERS = {
     "json": dspy.JSONAdapter(),
     "xml": dspy.XMLAdapter(),
 }
-
-
-@pytest.fixture
-def pauses(monkeypatch):
-    """Record pauses instead of waiting."""
-    seconds: list[float] = []
-
-    async def arun(pause):
-        seconds.append(pause.seconds)
-
-    monkeypatch.setattr(Pause, "run", lambda pause: seconds.append(pause.seconds))
-    monkeypatch.setattr(Pause, "arun", arun)
-    return seconds
 
 
 def ask(reply, adapter=NO_FALLBACK, retriever=None, lm_options=None, program=None, **knobs):
@@ -210,8 +196,6 @@ def test_thinking_is_dropped_with_any_adapter_which_stays_as_it_was(name):
     usual = Roles()
 
     def reply(system, user):
-        from tests.scripted import written
-
         return "<think>[[ ## answer ## ]] {} <answer>no</answer></think>" + written(usual(system, user), system)
 
     prediction, lm = ask(reply, adapter)
