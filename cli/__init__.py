@@ -1,5 +1,5 @@
 """The command line: ``maps-rag``."""
 
-from maps_rag.cli.app import app, main
+from maps_rag.cli.entry import main
 
-__all__ = ["app", "main"]
+__all__ = ["main"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -10,7 +9,8 @@ from typing import Annotated, Any
 import typer
 from maps_rag.cli.ask import ask
 from maps_rag.cli.demo import demo
-from maps_rag.cli.errors import INTERRUPTED, explain, report
+from maps_rag.cli.entry import INTERRUPTED
+from maps_rag.cli.errors import explain, report
 from maps_rag.cli.index_build import build
 from maps_rag.cli.index_info import info
 from maps_rag.cli.quiet import before_imports
@@ -80,18 +80,3 @@ def set_up(
     before_imports(debug)
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
-
-
-def main() -> None:
-    """Run the command line."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
-    try:
-        app()
-    except SystemExit as stop:
-        if stop.code != INTERRUPTED:
-            raise
-        # A model call under way in another thread cannot be interrupted, and a normal exit would wait for it.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(INTERRUPTED)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from types import TracebackType
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -51,7 +52,7 @@ class Screen:
                 row.add_column(width=LABEL_WIDTH)
                 row.add_column(ratio=1)
                 row.add_row(Text(label, style="dim"), Text(clean(text), style=style))
-                self.text.print(row)
+                self.text.print(Padding(row, (0, 0, 0, 2)))
             else:
                 self.text.print(Text(f"  {label:<{LABEL_WIDTH}}{clean(text)}"), soft_wrap=True)
             label = ""

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import dspy
     from maps_rag.programs import MAPS, E5Retriever
 
-# Measured on two cores.
-SPEED = {"local": "about a minute or two a question", "local-small": "about half a minute a question"}
+# With llama.cpp on two cores.
+SPEED = {"local": "about a minute", "local-small": "about half a minute"}
 # Of our own data set: two that need a second passage found by the first, one of them a third.
 QUESTIONS = ("colossus-designer-birthplace", "night-watch-museum-architect-birthplace")
 
@@ -65,10 +65,10 @@ def announce(lm: str, screen: Screen) -> None:
     weights = WEIGHTS[lm]
     screen.say(f"{len(QUESTIONS)} questions that need several passages, with {weights.title} on this machine.")
     if not weights_path(lm).is_file():
-        screen.field("once", [f"fetch the model: {weights.size / 1e9:.1f} GB, minutes or less on a fast line"])
+        screen.field("once", [f"fetch the model: {weights.size / 1e9:.1f} GB, one to three minutes on a fast line"])
     if not demo_index().is_dir():
         screen.field("once", ["unpack the encoder and build the index: well under a minute"])
-    screen.field("each time", [SPEED[lm]])
+    screen.field("each time", [f"{SPEED[lm]} a question on two idle cores, seconds where it was answered before"])
 
 
 def demo_index() -> Path:

@@ -6,10 +6,10 @@ import sys
 import traceback
 
 from maps_rag.cli.console import one_line
+from maps_rag.cli.entry import INTERRUPTED
 
 BAD_INPUT = 2
 UNEXPECTED = 1
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
 class CommandError(Exception):

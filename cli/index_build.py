@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from maps_rag.cli.console import Screen, Spinner, count, notes
-from maps_rag.cli.errors import INTERRUPTED, CommandError
+from maps_rag.cli.entry import INTERRUPTED
+from maps_rag.cli.errors import CommandError
 from maps_rag.cli.quiet import after_imports
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text

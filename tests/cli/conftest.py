@@ -6,7 +6,7 @@ import os
 import warnings
 
 import pytest
-from maps_rag.cli import app
+from maps_rag.cli.app import app
 from maps_rag.cli.quiet import TALKATIVE
 from maps_rag.programs.retrieval import build_index
 from typer.testing import CliRunner

@@ -71,14 +71,10 @@ def test_build_leaves_a_directory_that_is_there_alone(run, corpus):
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "said"),
-    [
-        ("--factory", "Round", "'Round' is not a FAISS factory string"),
-        ("--factory", "IVF64,Flat", "at least 64 passages"),
-    ],
+    ("factory", "said"), [("Round", "'Round' is not a FAISS factory string"), ("IVF64,Flat", "at least 64 passages")]
 )
-def test_build_refuses_a_factory_string_that_cannot_work(run, corpus, stub_encoder, option, value, said):
-    result = run(*build(corpus, option, value))
+def test_build_refuses_a_factory_string_that_cannot_work(run, corpus, stub_encoder, factory, said):
+    result = run(*build(corpus, "--factory", factory))
     assert result.exit_code == 2
     assert said in result.stderr
     assert not (corpus.parent / "made").exists()
