@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
-import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
 
 import faiss
-import filelock
 import numpy as np
 from maps_rag.programs.errors import UserError
 from maps_rag.programs.retrieval.corpora import Document, read_corpus
@@ -29,6 +25,7 @@ from maps_rag.programs.retrieval.passages import (
     write_passages,
 )
 from maps_rag.programs.retrieval.vectors import TRAINING_PER_LIST, default_factory, lists_of, new_index
+from maps_rag.programs.retrieval.workplace import LOCK, refuse_taken, workplace, write_array, write_synced
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +35,6 @@ WINDOW = 2048
 _REPORT_EVERY = 128
 _STATE = "build.json"
 _VECTORS = "vectors"
-_LOCK = "lock"
 # Room beside the estimate: Arrow offsets, the manifest, the file system's own.
 _SPARE_BYTES = 16 * 2**20
 
@@ -83,66 +79,12 @@ def build_index(
         encoder = load_encoder(encoder)
     if factory is not None:
         new_index(factory, encoder.dimension)
-    scratch = target.parent / f".{target.name}.building"
-    with _disk_errors(scratch):
-        scratch.mkdir(parents=True, exist_ok=True)
-        lock = filelock.FileLock(scratch / _LOCK)
-        try:
-            lock.acquire(timeout=0)
-        except filelock.Timeout:
-            raise UserError(f"another process is building {target}; wait for it or choose another directory") from None
-        try:
-            refuse_taken(target)
-            manifest = _Build(corpus, scratch, encoder, factory, report, window).run()
-            _publish(scratch, target)
-        finally:
-            lock.release()
-        (target / _LOCK).unlink(missing_ok=True)
-    return manifest
-
-
-def refuse_taken(target: Path) -> None:
-    """Raise if a directory cannot become an index.
-
-    :raises UserError: it exists and is not an empty directory.
-    """
-    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-        raise UserError(f"{target} exists and is not empty; remove it or give --out another directory")
-
-
-def _publish(scratch: Path, target: Path) -> None:
-    try:
-        scratch.replace(target)
-    except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-            raise
-        refuse_taken(target)
-        raise
+    with workplace(target) as scratch:
+        return _Build(corpus, scratch, encoder, factory, report, window).run()
 
 
 def _silent(phase: str, done: int, total: int | None) -> None:
     pass
-
-
-@contextmanager
-def _disk_errors(scratch: Path) -> Iterator[None]:
-    """Turn a full disk and a place that cannot be written into one line."""
-    try:
-        yield
-    except (OSError, RuntimeError) as error:
-        full = (errno.ENOSPC, errno.EDQUOT)
-        # FAISS reports a failed write as a RuntimeError with the system's words.
-        words = [os.strerror(number) for number in full]
-        if getattr(error, "errno", None) in full or any(word in str(error) for word in words):
-            raise UserError(
-                f"the disk is full while building in {scratch}; free some space and give the same command again: "
-                "it goes on from there"
-            ) from error
-        if isinstance(error, PermissionError | NotADirectoryError):
-            raise UserError(
-                f"cannot write to {scratch.parent}: {error.strerror}; give --out another directory"
-            ) from error
-        raise
 
 
 class _Build:
@@ -169,7 +111,12 @@ class _Build:
     def run(self) -> Manifest:
         digest = self._read()
         factory = self.factory or default_factory(digest.count)
-        self._check_plan(factory, digest.count)
+        try:
+            self._check_plan(factory, digest.count)
+        except UserError:
+            if not any(self.vectors.iterdir()):  # nothing worth keeping
+                shutil.rmtree(self.scratch)
+            raise
         self._encode(digest.count)
         self._index(factory, digest.count)
         shutil.rmtree(self.vectors)
@@ -181,7 +128,7 @@ class _Build:
             count=digest.count,
             factory=factory,
             corpus=digest.hexdigest(),
-            files={name: record for name, record in file_records(self.scratch).items() if name != _LOCK},
+            files={name: record for name, record in file_records(self.scratch).items() if name != LOCK},
             libraries=library_versions(),
         )
         manifest.write(self.scratch)
@@ -232,7 +179,7 @@ class _Build:
             shutil.rmtree(self.scratch)
             raise
         self.vectors.mkdir()
-        _write_synced(self.scratch / _STATE, json.dumps(self._description(digest)).encode())
+        write_synced(self.scratch / _STATE, json.dumps(self._description(digest)).encode())
         return digest
 
     def _state(self) -> Any:
@@ -276,7 +223,7 @@ class _Build:
             path = self.vectors / f"{number:06d}.npy"
             if not path.exists():
                 vectors = self._encode_window(part, done, count)
-                _write_array(path, vectors)
+                write_array(path, vectors)
             done += len(part)
             self.report("encode", done, count)
 
@@ -308,27 +255,9 @@ class _Build:
         """Return evenly spaced vectors, enough for the lists; all of them for other kinds of index."""
         wanted = min(count, max(TRAINING_PER_LIST * lists, 65_536))
         rows = np.linspace(0, count - 1, wanted).round().astype(np.int64)
-        parts = []
+        sample = np.empty((wanted, self.encoder.dimension), np.float32)
         for number, path in enumerate(sorted(self.vectors.iterdir())):
             start = number * self.window
-            here = rows[(rows >= start) & (rows < start + self.window)]
-            parts.append(np.load(path)[here - start])
-        return np.concatenate(parts)
-
-
-def _write_array(path: Path, vectors: Vectors) -> None:
-    partial = path.with_suffix(".partial")
-    with partial.open("wb") as file:
-        np.save(file, vectors)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
-
-
-def _write_synced(path: Path, content: bytes) -> None:
-    partial = path.with_suffix(".partial")
-    with partial.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+            first, last = np.searchsorted(rows, (start, start + self.window))
+            sample[first:last] = np.load(path)[rows[first:last] - start]
+        return sample

@@ -97,6 +97,21 @@ class SentenceTransformerEncoder:
         return self
 
 
+def _after_fork() -> None:
+    # The lock may be held by a thread that the child does not have, and OpenMP's threads are not there either: a
+    # parallel region would wait for them for ever.
+    for encoder in list(_loaded.values()):
+        encoder._lock = threading.Lock()
+    if _loaded:
+        import torch
+
+        torch.set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 _loaded: weakref.WeakValueDictionary[str, SentenceTransformerEncoder] = weakref.WeakValueDictionary()
 _loading = threading.Lock()
 

@@ -98,6 +98,7 @@ def test_more_lists_than_passages_are_refused_before_anything_is_encoded(tmp_pat
     with pytest.raises(UserError, match="IVF64,Flat needs at least 64 passages, the corpus has 30"):
         build_index(documents, tmp_path / "out", stub, factory="IVF64,Flat")
     assert stub.passage_batches == []
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -241,7 +242,7 @@ def faiss_no_space(*args, **kwargs):
     ("where", "write"),
     [
         ((passages, "write_passages"), no_space),
-        ((build, "_write_array"), no_space),
+        ((build, "write_array"), no_space),
         ((faiss, "write_index"), faiss_no_space),
     ],
 )

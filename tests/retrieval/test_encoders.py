@@ -1,4 +1,5 @@
 import multiprocessing
+import os
 import threading
 
 import numpy as np
@@ -216,3 +217,17 @@ def test_an_encoder_is_loaded_once_and_used_from_many_threads(local):
 @pytest.mark.model
 def test_no_texts_give_no_vectors(local):
     assert local.encode_passages([]).shape == (0, 384)
+
+
+@pytest.mark.model
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+def test_a_process_forked_while_another_thread_encodes_can_encode(local):
+    expected = local.encode_queries(["a question"])
+    with local._lock:  # as if another thread were encoding
+        child = os.fork()
+        if child == 0:
+            same = np.allclose(local.encode_queries(["a question"]), expected, atol=1e-2)
+            os._exit(0 if same else 1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
