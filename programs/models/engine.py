@@ -14,11 +14,15 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 
 from dspy import lm15
+from dspy._vendor.lm15.transports import StdlibAsyncTransport, StdlibTransport
 from dspy.clients.engines.lm15_engine import AsyncLM15Engine, LM15Engine
 
 PROVIDER = "maps-rag-server"
+MAX_CONNECTIONS = 512
+LOOPBACK = re.compile(r"localhost$|127\.|::1$")
 TOO_LONG = re.compile(r"maximum context length|context (size|window|length) .{0,40}exceed|exceed.{0,60}context", re.I)
 SUPPORTED_PARAMS = (
     "temperature",
@@ -37,8 +41,8 @@ SUPPORTED_PARAMS = (
 )
 
 
-def router_config(url: str, api_key: str | None, timeout: float) -> lm15.RouterConfig:
-    """Return the routing for one server: its address, its key and how long to wait for a reply."""
+def router_config(url: str, api_key: str | None, transport: Any) -> lm15.RouterConfig:
+    """Return the routing for one server: its address, its key and the connections to it."""
     access = lm15.AccessPolicy(
         provider=PROVIDER,
         auth_modes=("bearer",),
@@ -53,14 +57,24 @@ def router_config(url: str, api_key: str | None, timeout: float) -> lm15.RouterC
         strict_tools="omit",
         cache_control="none",
     )
-    definition = lm15.ProviderDefinition.chat(access, compat=compat)
     return lm15.RouterConfig(
         env={},
-        providers=(definition,),
+        providers=(lm15.ProviderDefinition.chat(access, compat=compat),),
         api_keys={PROVIDER: api_key or "none"},
         base_urls={PROVIDER: url},
-        timeouts=lm15.Timeouts(read=timeout, write=timeout, pool=timeout),
+        transport=transport,
     )
+
+
+def transport_options(url: str, timeout: float) -> dict[str, Any]:
+    """Return how to connect to a server: a proxy of the environment is for other machines than this one."""
+    return {
+        "read_timeout": timeout,
+        "write_timeout": timeout,
+        "pool_timeout": None,
+        "max_connections": MAX_CONNECTIONS,
+        "trust_env": not LOOPBACK.match(urlsplit(url).hostname or ""),
+    }
 
 
 class ServerEngine:
@@ -94,9 +108,10 @@ class ServerEngine:
         """Where requests go."""
         return self._url
 
-    def config(self) -> lm15.RouterConfig:
-        """Return the routing that both the synchronous and the asynchronous side use."""
-        return router_config(self.url, self._api_key, self.timeout)
+    def config(self, transport: type[StdlibTransport] | type[StdlibAsyncTransport]) -> lm15.RouterConfig:
+        """Return the routing, over new connections of the given kind."""
+        url = self.url
+        return router_config(url, self._api_key, transport(**transport_options(url, self.timeout)))
 
     def route(self, request: lm15.Request) -> lm15.Request:
         """Return the request under the name the server knows."""
@@ -106,7 +121,7 @@ class ServerEngine:
     def _engine(self) -> LM15Engine:
         with self._lock:
             if self._inner is None:
-                self._inner = LM15Engine(self.config())
+                self._inner = LM15Engine(self.config(StdlibTransport))
             return self._inner
 
     def complete(self, request: lm15.Request) -> lm15.Response:
@@ -142,6 +157,7 @@ class ServerEngine:
             inner, self._inner = self._inner, None
         if inner is not None:
             inner.close()
+            inner.config.transport.close()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ServerEngine:
         return self
@@ -185,7 +201,7 @@ class AsyncServerEngine:
             for dead in [known for known in self._pools if known.is_closed()]:
                 del self._pools[dead]
             if loop not in self._pools:
-                self._pools[loop] = AsyncLM15Engine(self.engine.config())
+                self._pools[loop] = AsyncLM15Engine(self.engine.config(StdlibAsyncTransport))
             return self._pools[loop]
 
     async def complete(self, request: lm15.Request) -> lm15.Response:

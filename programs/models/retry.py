@@ -63,7 +63,12 @@ def describe_error(error: BaseException) -> str:
     for kind, text in _EXPLANATIONS:
         if issubclass(kind_of, kind):
             return text.format(
-                where=where, status=error.status, detail=_detail(error), model=_model(error), wait=_wait(error)
+                where=where,
+                status=error.status,
+                detail=_detail(error),
+                model=_model(error),
+                wait=_wait(error),
+                keys=_keys(error),
             )
     return f"{where} failed ({_detail(error)})."
 
@@ -89,7 +94,7 @@ _EXPLANATIONS: tuple[tuple[type[LMError], str], ...] = (
     (LMTimeoutError, "{where} did not answer in time: raise the timeout or send fewer requests at a time."),
     (LMServerError, "{where} failed (HTTP {status}: {detail}): try again later; the server's log says why."),
     (LMTransportError, "{where} cannot be reached or broke off ({detail}): check that it runs and its address."),
-    (LMNotConfiguredError, "{detail}"),
+    (LMNotConfiguredError, "No API key for {model}: set {keys} or give the key itself."),
     (LMProviderError, "{where} sent no valid reply (HTTP {status}: {detail}): check what answers at this address."),
 )
 
@@ -117,6 +122,10 @@ def _model(error: DSPyError) -> str:
 
 def _wait(error: DSPyError) -> str:
     return f", wait {error.retry_after:g} s" if error.retry_after else ""
+
+
+def _keys(error: DSPyError) -> str:
+    return " or ".join(getattr(error, "env_keys", ())) or "the provider's key variable"
 
 
 def _detail(error: DSPyError) -> str:

@@ -61,7 +61,7 @@ class Endpoint:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def do_POST(self) -> None:  # noqa: N802 - the name http.server looks for
+            def do_POST(self) -> None:
                 endpoint._answer(self)
 
             def log_message(self, format: str, *args: Any) -> None:
