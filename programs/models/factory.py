@@ -72,6 +72,10 @@ def language_model(
     :param kwargs: Further arguments of ``dspy.LM``.
     :raises UserError: When the name is unknown, a file or llama.cpp is missing, or an argument makes no sense.
     """
+    if max_tokens is not None:
+        _positive("max_tokens", max_tokens)
+    if timeout is not None and not timeout > 0:
+        raise UserError(f"timeout must be a number of seconds above 0, got {timeout!r}.")
     sampling = {"temperature": temperature, "cache": cache, **kwargs}
     if api_base is not None:
         return _server_model(name, api_base, api_key, max_tokens, timeout, thinking, sampling)
@@ -81,7 +85,9 @@ def language_model(
         path = fetch_weights(name, progress=progress) if name in WEIGHTS else Path(name).expanduser().resolve()
         check_gguf(path)
         settings = LlamaSettings(
-            str(path), slots=_positive("slots", slots), threads=_positive("threads", threads or default_threads())
+            str(path),
+            slots=_positive("slots", slots),
+            threads=default_threads() if threads is None else _positive("threads", threads),
         )
         running_server(settings)
         engine = LlamaEngine(settings, timeout=timeout or LOCAL_TIMEOUT)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
+import os
 import subprocess
 import sys
 import tempfile
@@ -37,11 +39,14 @@ def download_wheel(requirement: str, target: Path) -> None:
     """Download the wheel of one pinned requirement to ``target``, which appears only when it is whole.
 
     :raises UserError: When pip fails; the message carries pip's own reason.
+    :raises OSError: When the disk is full.
     """
     with tempfile.TemporaryDirectory(dir=target.parent, prefix="pip-") as folder:
         command = [sys.executable, "-m", "pip", "download", *OPTIONS, "--dest", folder, requirement]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         wheels = list(Path(folder).glob("*.whl"))
+        if done.returncode != 0 and os.strerror(errno.ENOSPC) in done.stderr:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target.parent))
         if done.returncode != 0 or len(wheels) != 1:
             raise UserError(
                 f"pip could not download {requirement} ({_reason(done.stderr)}): check the network and the package "
