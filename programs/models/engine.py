@@ -13,15 +13,12 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
 from dspy import lm15
+from dspy._vendor.lm15.transports import StdlibAsyncTransport, StdlibTransport
 from dspy.clients.engines.lm15_engine import AsyncLM15Engine, LM15Engine
-
-# Not a plain import: a typed package within an untyped one makes mypy lose sight of the outer one.
-_transports = import_module("dspy._vendor.lm15.transports")
 
 PROVIDER = "maps-rag-server"
 MAX_CONNECTIONS = 512
@@ -124,7 +121,7 @@ class ServerEngine:
     def _engine(self) -> LM15Engine:
         with self._lock:
             if self._inner is None:
-                self._inner = LM15Engine(self.config(_transports.StdlibTransport))
+                self._inner = LM15Engine(self.config(StdlibTransport))
             return self._inner
 
     def complete(self, request: lm15.Request) -> lm15.Response:
@@ -204,7 +201,7 @@ class AsyncServerEngine:
             for dead in [known for known in self._pools if known.is_closed()]:
                 del self._pools[dead]
             if loop not in self._pools:
-                self._pools[loop] = AsyncLM15Engine(self.engine.config(_transports.StdlibAsyncTransport))
+                self._pools[loop] = AsyncLM15Engine(self.engine.config(StdlibAsyncTransport))
             return self._pools[loop]
 
     async def complete(self, request: lm15.Request) -> lm15.Response:
