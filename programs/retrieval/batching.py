@@ -14,8 +14,8 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
-# A thread that takes over after a batch waits this share of that batch's time, and at most so many seconds, for the
-# callers just served to come back. Without it 16 callers settle into batches of 1 and 15.
+# After a batch of several callers the next one waits this share of that batch's time, and at most so many seconds, for
+# them to come back. Without it 16 callers settle into batches of 1 and 15. A lone caller never waits.
 _RETURN_SHARE = 0.1
 _RETURN_SECONDS = 0.003
 
@@ -66,7 +66,7 @@ class MicroBatcher(Generic[T]):
         self._queue: deque[_Job[T]] = deque()
         self._busy = False
         self._expected = 0
-        self._patience = 0.0
+        self._deadline = 0.0
         self._executor: ThreadPoolExecutor | None = None
 
     def run(self, queries: Sequence[str], k: int) -> list[list[T]]:
@@ -132,7 +132,6 @@ class MicroBatcher(Generic[T]):
                 self._arrived.notify()
                 return False
             self._busy = job.leads = True
-            self._patience = 0.0
             return True
 
     def _drop(self, job: _Job[T]) -> None:
@@ -177,7 +176,8 @@ class MicroBatcher(Generic[T]):
                 if own in self._queue:  # interrupted before the batch was taken
                     self._queue.remove(own)
                 self._expected = len(batch) + len(self._queue)
-                self._patience = min(_RETURN_SECONDS, _RETURN_SHARE * (time.perf_counter() - started))
+                ended = time.perf_counter()
+                self._deadline = ended + min(_RETURN_SECONDS, _RETURN_SHARE * (ended - started))
                 follower = self._hand_over()
             if follower is not None:
                 follower.wake()
@@ -187,8 +187,7 @@ class MicroBatcher(Generic[T]):
                     job.wake()
 
     def _await_returning(self) -> None:
-        deadline = time.perf_counter() + self._patience
-        while len(self._queue) < self._expected and (left := deadline - time.perf_counter()) > 0:
+        while len(self._queue) < self._expected and (left := self._deadline - time.perf_counter()) > 0:
             self._arrived.wait(left)
 
     def _take(self) -> list[_Job[T]]:

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from maps_rag.programs.retrieval import batching
 from maps_rag.programs.retrieval.batching import MicroBatcher
 
 
@@ -244,3 +245,25 @@ def test_a_process_forked_from_a_busy_one_starts_idle():
     thread.join(60)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_callers_that_come_back_are_waited_for_and_a_lone_one_is_not(monkeypatch):
+    waits = []
+    monkeypatch.setattr(batching, "_RETURN_SECONDS", 60.0)
+    monkeypatch.setattr(batching, "_RETURN_SHARE", 1e9)
+    batches = []
+    batcher = MicroBatcher(lambda queries, k: batches.append(len(queries)) or numbered(queries, k))
+    wait = batcher._arrived.wait
+    monkeypatch.setattr(batcher._arrived, "wait", lambda timeout: waits.append(timeout) or wait(timeout))
+    for _ in range(3):
+        batcher.run(["alone"], 1)
+    assert waits == []
+
+    batcher._expected = 4  # as after a batch of four
+    batcher._deadline = float("inf")
+    monkeypatch.setattr(batcher._arrived, "wait", lambda timeout: wait(60))
+    batches.clear()
+    assert in_threads([lambda at=at: batcher.run([str(at)], 1) for at in range(4)]) == [
+        numbered([str(at)], 1) for at in range(4)
+    ]
+    assert batches == [4]

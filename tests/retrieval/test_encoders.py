@@ -1,5 +1,7 @@
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -231,3 +233,17 @@ def test_a_process_forked_while_another_thread_encodes_can_encode(local):
             os._exit(0 if same else 1)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
+
+
+@pytest.mark.parametrize(("given", "found"), [(None, "passive"), ("active", "active")])
+def test_openmp_waits_without_spinning_unless_told_otherwise(given, found):
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    if given is not None:
+        environment["OMP_WAIT_POLICY"] = given
+    program = (
+        "import os, sys, maps_rag.programs.retrieval\n"
+        "assert 'torch' not in sys.modules  # it would have read the setting before it was made\n"
+        "print(os.environ['OMP_WAIT_POLICY'])"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == found
