@@ -8,6 +8,7 @@ address outside of the request (so that neither address nor key is ever cached o
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -102,6 +103,7 @@ class ServerEngine:
         self.wire_model = wire_model
         self._lock = threading.Lock()
         self._inner: LM15Engine | None = None
+        self._inner_key: tuple[int, str] | None = None
 
     @property
     def url(self) -> str:
@@ -119,9 +121,11 @@ class ServerEngine:
         return replace(request, model=f"{PROVIDER}:{wire}")
 
     def _engine(self) -> LM15Engine:
+        # A connection shared with a forked process would mix up replies, and a restarted server has a new address.
+        key = (os.getpid(), self.url)
         with self._lock:
-            if self._inner is None:
-                self._inner = LM15Engine(self.config(StdlibTransport))
+            if self._inner is None or self._inner_key != key:
+                self._inner, self._inner_key = LM15Engine(self.config(StdlibTransport)), key
             return self._inner
 
     def complete(self, request: lm15.Request) -> lm15.Response:
@@ -163,12 +167,13 @@ class ServerEngine:
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key not in ("_lock", "_inner")}
+        return {key: value for key, value in self.__dict__.items() if key not in ("_lock", "_inner", "_inner_key")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._lock = threading.Lock()
         self._inner = None
+        self._inner_key = None
 
     def dump_state(self) -> dict[str, Any]:
         """Return what a saved program needs to reach the server again: everything but the key."""
@@ -192,17 +197,17 @@ class AsyncServerEngine:
     def __init__(self, engine: ServerEngine) -> None:
         self.engine = engine
         self._lock = threading.Lock()
-        self._pools: dict[asyncio.AbstractEventLoop, AsyncLM15Engine] = {}
+        self._pools: dict[tuple[asyncio.AbstractEventLoop, str], AsyncLM15Engine] = {}
 
     def _pool(self) -> AsyncLM15Engine:
-        loop = asyncio.get_running_loop()
+        loop, url = asyncio.get_running_loop(), self.engine.url
         with self._lock:
             # A pool whose loop has closed can never be used again: letting go of it closes its sockets.
-            for dead in [known for known in self._pools if known.is_closed()]:
+            for dead in [known for known in self._pools if known[0].is_closed()]:
                 del self._pools[dead]
-            if loop not in self._pools:
-                self._pools[loop] = AsyncLM15Engine(self.engine.config(StdlibAsyncTransport))
-            return self._pools[loop]
+            if (loop, url) not in self._pools:
+                self._pools[loop, url] = AsyncLM15Engine(self.engine.config(StdlibAsyncTransport))
+            return self._pools[loop, url]
 
     async def complete(self, request: lm15.Request) -> lm15.Response:
         """Send one request and return its reply; one attempt."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import threading
@@ -16,7 +17,9 @@ logger = logging.getLogger(__name__)
 
 GGUF_MAGIC = b"GGUF"
 CONTEXT = 16_384
+SLOT_CONTEXT = 8_192
 SLOTS = 4
+PREFIX_CACHE_MIB = 1_024
 
 
 def default_threads() -> int:
@@ -37,15 +40,19 @@ class LlamaSettings:
     """What one server is started with; two LMs with equal settings share a server.
 
     :param path: The weights, a GGUF file.
-    :param slots: Requests decoded side by side; further ones wait. Each slot keeps its last prompt's prefix.
+    :param slots: Requests decoded side by side; further ones wait. A request goes to the slot whose last prompt
+        begins most alike, so with a slot per role each role's instructions and demos are read once.
     :param threads: Threads of llama.cpp.
-    :param context: Tokens of prompt and reply each slot can hold.
     """
 
     path: str
     slots: int = SLOTS
     threads: int = 1
-    context: int = CONTEXT
+
+    @property
+    def context(self) -> int:
+        """Tokens of prompt and reply over all slots, shared equally: at least 16,384, and 8,192 a slot (ours)."""
+        return max(CONTEXT, SLOT_CONTEXT * self.slots)
 
 
 def check_gguf(path: Path) -> None:
@@ -75,7 +82,9 @@ def _start(settings: LlamaSettings) -> Any:
     params = xllamacpp.CommonParams()
     params.model.path = settings.path
     params.n_parallel = settings.slots
-    params.n_ctx = settings.context * settings.slots
+    params.n_ctx = settings.context
+    # Prompts that lost their slot to another are kept here and come back without being read again.
+    params.cache_ram_mib = PREFIX_CACHE_MIB
     params.cpuparams.n_threads = settings.threads
     params.cpuparams_batch.n_threads = settings.threads
     params.verbosity = 0
@@ -92,6 +101,7 @@ def _start(settings: LlamaSettings) -> Any:
 
 _servers: dict[LlamaSettings, Any] = {}
 _servers_lock = threading.Lock()
+atexit.register(_servers.clear)
 
 
 def running_server(settings: LlamaSettings) -> Any:

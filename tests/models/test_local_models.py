@@ -1,17 +1,20 @@
 """llama.cpp in this process: one server per weights and settings, kept as long as the process lives."""
 
+import asyncio
 import builtins
 import copy
 import pickle
 import sys
 import types
 from types import SimpleNamespace
+from typing import Annotated
 
 import dspy
 import pytest
-from dspy.utils.exceptions import LMServerError
+from dspy.utils.exceptions import ContextWindowExceededError, LMServerError
 from maps_rag.programs.errors import UserError
-from maps_rag.programs.models import adapter_for, is_local, language_model, llama
+from maps_rag.programs.models import adapter_for, describe_error, is_local, language_model, llama
+from pydantic import Field
 
 from tests.models.endpoint import Endpoint, Reply, error
 
@@ -61,10 +64,10 @@ def test_other_settings_start_another_server(started, gguf):
 
 
 @pytest.mark.parametrize("slots", [1, 4])
-def test_every_slot_holds_at_least_4k_tokens_and_all_together_16k(started, gguf, slots):
+def test_every_slot_holds_at_least_8k_tokens_and_all_together_16k(started, gguf, slots):
     language_model(gguf, slots=slots)
     assert started[0].n_ctx >= 16_384
-    assert started[0].n_ctx / slots >= 4_096
+    assert started[0].n_ctx / slots >= 8_192
 
 
 def test_copies_and_pickles_share_the_server(started, gguf):
@@ -80,6 +83,14 @@ def test_a_pickle_starts_the_server_where_none_runs(started, gguf):
     pickled = pickle.dumps(language_model(gguf, cache=False))
     llama.stop_servers()
     assert pickle.loads(pickled)("hi") == ["hello"]
+    assert len(started) == 2
+
+
+def test_a_model_in_use_starts_its_server_again_after_a_stop(started, gguf):
+    lm = language_model(gguf, cache=False)
+    assert lm("hi") == ["hello"]
+    llama.stop_servers()
+    assert lm("hi") == asyncio.run(lm.acall("hi")) == ["hello"]
     assert len(started) == 2
 
 
@@ -170,3 +181,51 @@ def test_errors_of_the_local_server_surface_like_those_of_any_other(started, ggu
         monkeypatch.setattr(sys.modules["xllamacpp"], "Server", lambda params: server)
         with pytest.raises(LMServerError, match="no slot"):
             language_model(gguf, cache=False).copy(num_retries=0)("hi")
+
+
+def real_model():
+    try:
+        return language_model("local-small", slots=2, cache=False, max_tokens=60)
+    except UserError as reason:
+        pytest.skip(f"the small model cannot be had here: {reason}")
+
+
+class Places(dspy.Signature):
+    """Name places."""
+
+    country: str = dspy.InputField()
+    towns: Annotated[list[Annotated[str, Field(max_length=20)]], Field(min_length=2, max_length=2)] = dspy.OutputField()
+    coastal: bool = dspy.OutputField()
+
+
+@pytest.mark.model
+def test_the_small_model_keeps_to_types_and_bounds_for_threads_and_tasks():
+    lm, places = real_model(), dspy.Predict(Places)
+
+    async def both():
+        return await asyncio.gather(places.acall(country="Italy"), places.acall(country="Japan"))
+
+    with dspy.context(lm=lm, adapter=adapter_for(lm)):
+        found = [places(country="France"), *asyncio.run(both())]
+    for prediction in found:
+        assert len(prediction.towns) == 2
+        assert all(0 < len(town) <= 20 for town in prediction.towns)
+        assert isinstance(prediction.coastal, bool)
+
+
+@pytest.mark.model
+def test_the_small_model_reads_a_known_beginning_only_once():
+    lm = real_model()
+    rules = " ".join(f"Rule {number}: be brief." for number in range(40))
+    for country in ("Spain", "Peru"):
+        lm(f"{rules} Where is {country}?", max_tokens=1)
+    usage = lm.history[-1]["usage"]
+    assert usage["prompt_tokens_details"]["cached_tokens"] > 0.8 * usage["prompt_tokens"]
+
+
+@pytest.mark.model
+def test_the_small_model_says_when_a_prompt_is_too_long():
+    lm = real_model()
+    with pytest.raises(ContextWindowExceededError) as caught:
+        lm("word " * 9_000)
+    assert "longer than the context" in describe_error(caught.value)
