@@ -148,6 +148,7 @@ def main() -> int:
     parser.add_argument("--directions", type=int, default=3)
     parser.add_argument("--passages", type=int, default=3, help="K of MAPS; the plain call always reads 5")
     parser.add_argument("--max-rounds", type=int, default=3)
+    parser.add_argument("--min-rounds", type=int, default=1)
     parser.add_argument("--refine", default="select")
     parser.add_argument("--threads", type=int, default=2, help="questions at once")
     parser.add_argument("--index", type=Path)
@@ -172,6 +173,7 @@ def main() -> int:
         directions=options.directions,
         passages=options.passages,
         max_rounds=options.max_rounds,
+        min_rounds=options.min_rounds,
         refine=options.refine,
         demos=True,
     )
@@ -188,7 +190,12 @@ def main() -> int:
     options.journal.parent.mkdir(parents=True, exist_ok=True)
     with options.journal.open("a", encoding="utf-8") as journal, ThreadPoolExecutor(options.threads) as pool:
         futures = {
-            pool.submit(answer, programs[method], question, gold_ids(question, by_content)): (method, mark, name, question)
+            pool.submit(answer, programs[method], question, gold_ids(question, by_content)): (
+                method,
+                mark,
+                name,
+                question,
+            )
             for method, mark, name, question in work
         }
         for count, future in enumerate(as_completed(futures), 1):

@@ -117,7 +117,7 @@ class MAPS(SearchProgram):
         stop_reason = "max_rounds"
         try:
             for done in range(self.config.max_rounds):
-                plan = yield self._ask_plan(state)
+                plan = yield self._ask_plan(state, must_search=done < self.config.min_rounds)
                 if plan.sufficient and done >= self.config.min_rounds:
                     stop_reason = "sufficient"
                     break
@@ -157,12 +157,12 @@ class MAPS(SearchProgram):
         view = {"question": state.question, "knowledge": state.knowledge, "reasoning_state": state.reasoning_state}
         return view if self.config.disentangle else view | {"history": state.history}
 
-    def _ask_plan(self, state: _State) -> Ask:
+    def _ask_plan(self, state: _State, must_search: bool) -> Ask:
         listed = "directions" if self.config.list_directions else "queries"
         return Ask(
             self.propose,
             fallback={"known": [], "missing": "", "sufficient": False, listed: []},
-            bounds=(listed, 0, self.config.directions),
+            bounds=(listed, int(must_search), self.config.directions),
             **self._view(state),
         )
 

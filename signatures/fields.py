@@ -48,7 +48,9 @@ def bounded(signature: type[dspy.Signature], name: str, least: int, most: int) -
     field = outputs[name]
     kept = [item for item in field.metadata if not isinstance(item, MinLen | MaxLen)]
     annotation = Annotated[(field.annotation, *kept)] if kept else field.annotation
-    replacement = dspy.OutputField(desc=field.json_schema_extra["desc"], min_length=least, max_length=most)
+    count = f"exactly {most}" if least == most else f"at most {most}"
+    desc = f"{field.json_schema_extra['desc']} ({count})"
+    replacement = dspy.OutputField(desc=desc, min_length=least, max_length=most)
     changed: type[dspy.Signature] = signature.delete(name)
     changed = changed.insert(list(outputs).index(name), name, replacement, annotation)
     return changed

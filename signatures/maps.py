@@ -77,7 +77,7 @@ class DistilKnowledge(dspy.Signature):
     directions: list[str] = dspy.InputField(desc="what was searched for")
     passages: list[str] = dspy.InputField(desc="passages found")
     new_knowledge: Annotated[str, Field(max_length=900)] = dspy.OutputField(desc="the facts that help, or nothing")
-    new_state: Line = dspy.OutputField(desc="what is established and what is still open")
+    new_state: Line = dspy.OutputField(desc="what is known now and what is still open, by name")
 
 
 class DistilFindings(dspy.Signature):
@@ -92,7 +92,7 @@ class DistilFindings(dspy.Signature):
     reasoning_state: str = dspy.InputField(desc=_STATE)
     passages: list[str] = dspy.InputField(desc="passages found")
     new_knowledge: Annotated[str, Field(max_length=900)] = dspy.OutputField(desc="the facts that help, or nothing")
-    new_state: Line = dspy.OutputField(desc="what is established and what is still open")
+    new_state: Line = dspy.OutputField(desc="what is known now and what is still open, by name")
 
 
 class SelectKnowledge(dspy.Signature):
@@ -108,7 +108,7 @@ class SelectKnowledge(dspy.Signature):
     directions: list[str] = dspy.InputField(desc="what was searched for")
     sentences: list[str] = dspy.InputField(desc="numbered sentences, each with the title of its page")
     selected: list[int] = dspy.OutputField(desc="numbers of the sentences that help", max_length=6)
-    new_state: Line = dspy.OutputField(desc="what is established and what is still open")
+    new_state: Line = dspy.OutputField(desc="what is known now and what is still open, by name")
 
 
 class SelectFindings(dspy.Signature):
@@ -123,7 +123,7 @@ class SelectFindings(dspy.Signature):
     reasoning_state: str = dspy.InputField(desc=_STATE)
     sentences: list[str] = dspy.InputField(desc="numbered sentences, each with the title of its page")
     selected: list[int] = dspy.OutputField(desc="numbers of the sentences that help", max_length=6)
-    new_state: Line = dspy.OutputField(desc="what is established and what is still open")
+    new_state: Line = dspy.OutputField(desc="what is known now and what is still open, by name")
 
 
 class AnswerQuestion(dspy.Signature):
@@ -131,7 +131,7 @@ class AnswerQuestion(dspy.Signature):
 
     First reason briefly: put the facts together, compare dates where the question compares. Then answer with the name,
     date, number or yes/no that is asked for, as short as possible: the very thing asked for, not the last thing found.
-    If the knowledge does not settle it, give the most likely answer.
+    Always answer: if the knowledge does not settle it, give the most likely answer.
     """
 
     question: str = dspy.InputField(desc="the question to answer")

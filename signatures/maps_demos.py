@@ -39,7 +39,7 @@ _PLANS: list[dict[str, Any]] = [
     {
         "question": _FILMS,
         "knowledge": _FILM_FACTS,
-        "reasoning_state": "The directors are known, their dates of birth are open.",
+        "reasoning_state": "Known: the directors Imre Voskuil and Odette Lammers. Open: their dates of birth.",
         "known": ["director of The Salt Orchard: Imre Voskuil", "director of Kestrel Lane: Odette Lammers"],
         "missing": "the dates of birth of Imre Voskuil and Odette Lammers",
         "sufficient": False,
@@ -48,7 +48,7 @@ _PLANS: list[dict[str, Any]] = [
     {
         "question": _GRANDMOTHER,
         "knowledge": _FATHER,
-        "reasoning_state": "The father is known, his mother is open.",
+        "reasoning_state": "Known: the father, Duke Tobin III. Open: his mother.",
         "known": ["father of Prince Ardent: Duke Tobin III"],
         "missing": "the mother of Duke Tobin III",
         "sufficient": False,
@@ -57,7 +57,7 @@ _PLANS: list[dict[str, Any]] = [
     {
         "question": _FIRM,
         "knowledge": _FIRM_FACTS,
-        "reasoning_state": "The country is known.",
+        "reasoning_state": "Known: the founder, his university and its country, Norway. Open: nothing.",
         "known": ["founder: Perrin Askew", "university: Tarnvik Polytechnic", "country: Norway"],
         "missing": "nothing",
         "sufficient": True,
@@ -76,7 +76,7 @@ _WRITES: list[dict[str, Any]] = [
     {
         "question": _GRANDMOTHER,
         "knowledge": _FATHER,
-        "reasoning_state": "The father is known, his mother is open.",
+        "reasoning_state": "Known: the father, Duke Tobin III. Open: his mother.",
         "directions": ["mother of Duke Tobin III of Velmark"],
         "queries": ["Duke Tobin III of Velmark mother and parents"],
     },
@@ -86,7 +86,7 @@ _SELECTIONS: list[dict[str, Any]] = [
     {
         "question": _FILMS,
         "knowledge": _FILM_FACTS,
-        "reasoning_state": "The directors are known, their dates of birth are open.",
+        "reasoning_state": "Known: the directors Imre Voskuil and Odette Lammers. Open: their dates of birth.",
         "directions": ["date of birth of Imre Voskuil", "date of birth of Odette Lammers"],
         "sentences": [
             "[1] Jan Voskuil: Jan Voskuil (born 1921) was a painter.",
@@ -97,7 +97,7 @@ _SELECTIONS: list[dict[str, Any]] = [
             "[6] Odette Lammers: Her first job was in a theatre.",
         ],
         "selected": [2, 5],
-        "new_state": "Both directors and both dates of birth are known.",
+        "new_state": "Known: both directors and both dates of birth. Open: nothing.",
     },
     {
         "question": _FIRM,
@@ -111,7 +111,7 @@ _SELECTIONS: list[dict[str, Any]] = [
             "[4] Askew Street: Askew Street is named after an alderman.",
         ],
         "selected": [3],
-        "new_state": "The founder is known, the university is open.",
+        "new_state": "Known: the founder, Perrin Askew. Open: his university and its country.",
     },
 ]
 
@@ -124,7 +124,7 @@ _DISTILLATIONS: list[dict[str, Any]] = [
             _BIRTHS[1] + " Her first job was in a theatre.",
         ],
         "new_knowledge": "Imre Voskuil was born on 4 March 1909. Odette Lammers was born on 22 October 1915.",
-        "new_state": "Both directors and both dates of birth are known.",
+        "new_state": "Known: both directors and both dates of birth. Open: nothing.",
     },
     {
         **{name: _SELECTIONS[1][name] for name in ("question", "knowledge", "reasoning_state", "directions")},
@@ -133,7 +133,7 @@ _DISTILLATIONS: list[dict[str, Any]] = [
             "Brightwater Instruments: Brightwater Instruments makes clocks for ships. " + _FIRM_FACTS[0].split(": ")[1],
         ],
         "new_knowledge": "Brightwater Instruments was founded by Perrin Askew.",
-        "new_state": "The founder is known, the university is open.",
+        "new_state": "Known: the founder, Perrin Askew. Open: his university and its country.",
     },
 ]
 
@@ -141,7 +141,7 @@ _ANSWERS: list[dict[str, Any]] = [
     {
         "question": _FILMS,
         "knowledge": _FILM_FACTS + _BIRTHS,
-        "reasoning_state": "Both directors and both dates of birth are known.",
+        "reasoning_state": "Known: both directors and both dates of birth. Open: nothing.",
         "reasoning": "Imre Voskuil, director of The Salt Orchard, was born in 1909. Odette Lammers, director of "
         "Kestrel Lane, was born in 1915. 1909 is earlier, so the film is The Salt Orchard.",
         "answer": "The Salt Orchard",
@@ -149,7 +149,7 @@ _ANSWERS: list[dict[str, Any]] = [
     {
         "question": _FIRM,
         "knowledge": _FIRM_FACTS,
-        "reasoning_state": "The country is known.",
+        "reasoning_state": "Known: the founder, his university and its country, Norway. Open: nothing.",
         "reasoning": "The founder Perrin Askew studied at the Tarnvik Polytechnic, which is in Norway.",
         "answer": "Norway",
     },

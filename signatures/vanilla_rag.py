@@ -13,7 +13,7 @@ class AnswerFromPassages(dspy.Signature):
 
     First reason briefly: put the facts together, compare dates where the question compares. Then answer with the name,
     date, number or yes/no that is asked for, as short as possible.
-    If the passages do not settle it, give the most likely answer.
+    Always answer: if the passages do not settle it, give the most likely answer.
     """
 
     passages: list[str] = dspy.InputField(desc="passages found")
