@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import dspy
 import pydantic
@@ -69,10 +69,7 @@ class StructuredAdapter(dspy.JSONAdapter):  # type: ignore[misc]
 
     def format_field_structure(self, signature: type[dspy.Signature]) -> str:
         """Return one line per output field, in the order in which they are to be written."""
-        lines = [
-            _described(name, field, get_annotation_name(field.annotation))
-            for name, field in signature.output_fields.items()
-        ]
+        lines = [_described(name, field, _kind(field.annotation)) for name, field in signature.output_fields.items()]
         return "Reply with one JSON object with these keys, in this order:\n" + "\n".join(lines)
 
     def format_user_message_content(
@@ -181,10 +178,23 @@ def adapter_for(lm: Any) -> dspy.Adapter | None:
 def _described(name: str, field: Any, kind: str | None = None) -> str:
     text = field.json_schema_extra.get("desc") or ""
     text = "" if text == f"${{{name}}}" else f": {text}"
-    if kind in (None, "str"):
-        return f"- {name}{text}"
-    allowed = [str(value) for value in get_args(field.annotation)] if kind and kind.startswith("Literal") else []
-    return f"- {name} ({' | '.join(allowed) or kind}){text}"
+    return f"- {name} ({kind}){text}" if kind not in (None, "str") else f"- {name}{text}"
+
+
+def _kind(annotation: Any) -> str:
+    """Name a type for a prompt: choices by their values, and no bounds, which the schema carries."""
+    if get_origin(annotation) is Literal:
+        return " | ".join(str(value) for value in get_args(annotation))
+    return str(get_annotation_name(_plain(annotation)))
+
+
+def _plain(annotation: Any) -> Any:
+    """Return a type without the bounds of its parts, which DSPy would spell out."""
+    if get_origin(annotation) is Annotated:
+        return _plain(get_args(annotation)[0])
+    if get_origin(annotation) in (list, tuple, set):
+        return get_origin(annotation)[tuple(_plain(part) for part in get_args(annotation))]
+    return annotation
 
 
 def _shown(value: Any) -> str:

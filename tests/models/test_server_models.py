@@ -126,6 +126,16 @@ def test_what_never_changes_comes_first():
     assert second[3]["content"] == "question: Second?\nknowledge: \nsome"
 
 
+def test_the_prompt_names_types_and_choices_without_their_bounds():
+    text = StructuredAdapter().format_system_message(Plan)
+    assert text == (
+        "Say what is missing.\n\n"
+        "Input:\n- question\n- knowledge: what is known\n\n"
+        "Reply with one JSON object with these keys, in this order:\n"
+        "- missing: what is not known\n- directions (list[str])\n- verdict (go | stop)"
+    )
+
+
 def test_a_reply_is_parsed_into_its_types():
     with Endpoint(Reply(PLAN)) as endpoint:
         prediction = ask(model(endpoint))
