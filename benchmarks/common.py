@@ -16,12 +16,13 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 
 def data_dir() -> Path | None:
-    """Return the folder of real data: ``$MAPS_RAG_DATA``, else ``../shared/data``; None, said aloud, if there is none."""
+    """Return the folder of real data, ``$MAPS_RAG_DATA`` or ``../shared/data``; None, said aloud, if there is none."""
     given = Path(os.environ.get("MAPS_RAG_DATA") or REPOSITORY.parent / "shared" / "data")
     if given.is_dir():
         return given
     print(
-        f"NOTE: no real data at {given} (set MAPS_RAG_DATA): using the package's own small set instead.", file=sys.stderr
+        f"NOTE: no real data at {given} (set MAPS_RAG_DATA): using the package's own small set instead.",
+        file=sys.stderr,
     )
     return None
 

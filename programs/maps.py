@@ -169,7 +169,7 @@ class MAPS(SearchProgram):
     def _sub_queries(self, state: _State, plan: dspy.Prediction) -> Generator[Any, Any, tuple[list[str], list[str]]]:
         limit = self.config.directions
         if not self.config.list_directions:
-            return [], distinct(plan.queries, limit) or [state.question]
+            return [], distinct([plain_query(query) for query in plan.queries], limit) or [state.question]
         # Nothing usable listed: the question itself is the only direction.
         directions = distinct(plan.directions, limit) or [state.question]
         written = yield Ask(
@@ -179,7 +179,7 @@ class MAPS(SearchProgram):
             directions=directions,
             **self._view(state),
         )
-        queries = [query.strip() for query in written.queries[: len(directions)]]
+        queries = [plain_query(query) for query in written.queries[: len(directions)]]
         queries += [""] * (len(directions) - len(queries))
         return directions, [query or direction for query, direction in zip(queries, directions, strict=True)]
 
@@ -232,6 +232,19 @@ class MAPS(SearchProgram):
         lines += [f"Result: {show_passage(passage)}" for passage in passages]
         lines += [f"Concluded: {text}" for text, _ in facts]
         state.history.append("\n".join(lines))
+
+
+def plain_query(text: str) -> str:
+    """Cut a sub-query at the first bracket it closes but never opened: ``born?']}`` becomes ``born?``.
+
+    Small models close the list that they are writing inside its last item.
+    """
+    opened = 0
+    for position, character in enumerate(text):
+        opened += (character in "[{") - (character in "]}")
+        if opened < 0:
+            return text[:position].rstrip(" '\"")
+    return text.strip()
 
 
 def distinct(texts: Sequence[str], limit: int) -> list[str]:

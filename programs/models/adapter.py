@@ -82,13 +82,13 @@ class StructuredAdapter(dspy.JSONAdapter):  # type: ignore[misc]
     ) -> str:
         """Return the inputs, one block per field in the order of the signature."""
         blocks = [prefix]
-        blocks += [f"{name}: {_shown(inputs[name])}" for name in signature.input_fields if name in inputs]
+        blocks += [_block(name, inputs[name]) for name in signature.input_fields if name in inputs]
         return "\n".join([*blocks, suffix]).strip()
 
     def format_field_with_value(self, fields_with_values: dict[Any, Any], role: str = "user") -> str:
         """Return fields as lines (user) or as JSON on one line (assistant)."""
         if role == "user":
-            return "\n".join(f"{field.name}: {_shown(value)}" for field, value in fields_with_values.items())
+            return "\n".join(_block(field.name, value) for field, value in fields_with_values.items())
         values = {field.name: serialize_for_json(value) for field, value in fields_with_values.items()}
         return json.dumps(values, ensure_ascii=False)
 
@@ -197,12 +197,18 @@ def _plain(annotation: Any) -> Any:
     return annotation
 
 
+def _block(name: str, value: Any) -> str:
+    """Show a named input: a list below its name, anything else beside it."""
+    gap = "\n" if isinstance(value, (list, tuple)) and value else " "
+    return f"{name}:{gap}{_shown(value)}"
+
+
 def _shown(value: Any) -> str:
     """Show an input: a list as one line per item, text as it is, anything else as JSON."""
     if isinstance(value, (list, tuple)):
         if not value:
             return "(none)"
-        return "\n" + "\n".join(item if isinstance(item, str) else _shown(item) for item in value)
+        return "\n".join(f"- {item if isinstance(item, str) else _shown(item)}" for item in value)
     plain = serialize_for_json(value)
     if plain is None or plain == "":
         return "(none)"

@@ -123,7 +123,7 @@ def test_what_never_changes_comes_first():
         "content": '{"missing": "the year", "directions": ["a", "b"], "verdict": "go"}',
     }
     assert first[3]["content"] == "question: First?\nknowledge: (none)"
-    assert second[3]["content"] == "question: Second?\nknowledge: \nsome"
+    assert second[3]["content"] == "question: Second?\nknowledge:\n- some"
 
 
 def test_the_prompt_names_types_and_choices_without_their_bounds():

@@ -359,3 +359,29 @@ def test_an_empty_question_is_refused(question):
 def test_without_a_language_model_the_error_says_how_to_set_one():
     with dspy.context(lm=None), pytest.raises(UserError, match="language_model"):
         MAPS(StubRetriever())(question="Q?")
+
+
+@pytest.mark.parametrize(
+    ("written", "query"),
+    [
+        ("Where was X born?']}.junk", "Where was X born?"),
+        ('Who wrote Y?"]', "Who wrote Y?"),
+        ("songs of ['A'] band", "songs of ['A'] band"),
+        ("  plain  ", "plain"),
+    ],
+)
+def test_brackets_that_a_small_model_closes_inside_a_query_end_it(written, query):
+    def reply(system, user):
+        match role_of(system):
+            case "propose":
+                return {"known": [], "missing": "m", "sufficient": False, "directions": ["d"]}
+            case "write":
+                return {"queries": [written]}
+            case "refine":
+                return {"new_knowledge": "", "new_state": ""}
+        return {"reasoning": "", "answer": "a"}
+
+    retriever = StubRetriever()
+    with dspy.context(lm=scripted_lm(reply)):
+        MAPS(retriever, max_rounds=1)(question="Q?")
+    assert retriever.batches == [([query], 5)]
