@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -131,7 +130,7 @@ class MadeUp:
 
 def _child(task: str, folder: Path, count: int, dimension: int) -> dict[str, float]:
     command = [sys.executable, __file__, "--child", task, str(folder), str(count), str(dimension)]
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     return dict(json.loads(output.splitlines()[-1]))
 
 
@@ -140,22 +139,24 @@ def run_child(task: str, folder: Path, count: int, dimension: int) -> dict[str, 
     encoder: Any = RandomEncoder(dimension)
     if task == "peak":
         build_index(MadeUp(count), folder / f"memory-{count}", encoder)
-        scale = 1 if sys.platform == "darwin" else 1024
-        return {"peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale}
+        return {"peak": memory_of_this_process("VmHWM")}
     E5Retriever(folder / "tiny", encoder).search(["a"], 5)  # whatever is loaded at first use is no cost of the index
-    before = resident_bytes()
+    before = memory_of_this_process("VmRSS")
     began = time.perf_counter()
     retriever = E5Retriever(folder / "large", encoder)
     seconds = time.perf_counter() - began
-    grown = resident_bytes() - before
+    grown = memory_of_this_process("VmRSS") - before
     assert len(retriever.search(["a"], 5)[0]) == 5
     return {"seconds": seconds, "bytes": grown}
 
 
-def resident_bytes() -> int:
-    """Return the resident memory of this process (Linux)."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize()
+def memory_of_this_process(field: str) -> int:
+    """Return the bytes resident now (VmRSS) or at most (VmHWM), from Linux.
+
+    getrusage would not do: a child starts with its parent's peak.
+    """
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
 
 
 def main() -> int:
