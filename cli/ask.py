@@ -45,7 +45,7 @@ def ask(
     max_rounds: Annotated[
         int | None, typer.Option(help="Most retrieval rounds (10; local models 3).", show_default=False)
     ] = None,
-    min_rounds: Annotated[int | None, typer.Option(help="Fewest retrieval rounds (0).")] = None,
+    min_rounds: Annotated[int | None, typer.Option(help="Fewest retrieval rounds (0; local models 1).")] = None,
     refine: Annotated[
         Refine | None,
         typer.Option(

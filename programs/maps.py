@@ -75,7 +75,8 @@ class MAPS(SearchProgram):
         and refinement sees no directions (2R + 2 calls, 2R + 1 at the cap).
     :param disentangle: False is the ablation "no disentanglement": every prompt carries the full history.
     :param refine: "distil" as in the paper: the model writes the round's knowledge. "select" (ours): it picks
-        numbered sentences, which are copied verbatim and keep the id of their passage.
+        numbered sentences, which are copied verbatim and keep the id of their passage; it keeps no reasoning state
+        beyond them: the planner names what is known anew each round.
     :param options: ``max_calls``, ``max_tokens``, ``passage_chars``, ``demos``; see
         :class:`~maps_rag.programs.base.Limits`.
     :raises UserError: when a knob is out of range or unknown.
@@ -190,31 +191,43 @@ class MAPS(SearchProgram):
         inputs = self._view(state)
         if self.config.list_directions:
             inputs["directions"] = list(directions)
-        unchanged = {"new_state": state.reasoning_state}
-        facts: list[tuple[str, Passage | None]]
-        if self.config.refine == "distil":
-            shown = [show_passage(passage) for passage in passages]
-            reply = yield Ask(self.refine, fallback={"new_knowledge": "", **unchanged}, passages=shown, **inputs)
-            facts = [(reply.new_knowledge.strip(), None)] if says_something(reply.new_knowledge) else []
-        else:
-            sentences = number_sentences(passages)
-            reply = yield Ask(
-                self.refine,
-                fallback={"selected": [], **unchanged},
-                shrinkable=("sentences", "history", "knowledge"),
-                sentences=[f"[{number}] {text}" for number, (text, _) in enumerate(sentences, 1)],
-                **inputs,
-            )
-            picked = dict.fromkeys(number for number in reply.selected if 1 <= number <= len(sentences))
-            facts = [sentences[number - 1] for number in picked]
+        refine = self._distil if self.config.refine == "distil" else self._select
+        facts, state.reasoning_state = yield from refine(state, passages, inputs)
         facts = [fact for fact in facts if fact[0] not in state.knowledge]
         new_passages = [passage for passage in passages if passage.id not in state.seen]
         state.stalled = 0 if facts and new_passages else state.stalled + 1
         state.seen.update((passage.id, passage) for passage in new_passages)
         state.knowledge.extend(text for text, _ in facts)
         state.sources.extend(source for _, source in facts)
-        state.reasoning_state = reply.new_state.strip()
         return facts
+
+    def _distil(
+        self, state: _State, passages: Sequence[Passage], inputs: dict[str, Any]
+    ) -> Generator[Any, Any, tuple[list[tuple[str, Passage | None]], str]]:
+        """The paper's refinement: the model writes this round's knowledge and the new state."""
+        reply = yield Ask(
+            self.refine,
+            fallback={"new_knowledge": "", "new_state": state.reasoning_state},
+            passages=[show_passage(passage) for passage in passages],
+            **inputs,
+        )
+        facts = [(reply.new_knowledge.strip(), None)] if says_something(reply.new_knowledge) else []
+        return facts, reply.new_state.strip()
+
+    def _select(
+        self, state: _State, passages: Sequence[Passage], inputs: dict[str, Any]
+    ) -> Generator[Any, Any, tuple[list[tuple[str, Passage | None]], str]]:
+        """Ours: the model picks sentences. No state is kept: small models filled it with what demos or wishes said."""
+        sentences = number_sentences(passages)
+        reply = yield Ask(
+            self.refine,
+            fallback={"selected": []},
+            shrinkable=("sentences", "history", "knowledge"),
+            sentences=[f"[{number}] {text}" for number, (text, _) in enumerate(sentences, 1)],
+            **inputs,
+        )
+        picked = dict.fromkeys(number for number in reply.selected if 1 <= number <= len(sentences))
+        return [sentences[number - 1] for number in picked], ""
 
     def _remember(
         self,

@@ -54,7 +54,8 @@ class ProposeSubQueries(dspy.Signature):
 class WriteSubQueries(dspy.Signature):
     """Write one search query for each direction, in the same order.
 
-    A query names its subject in full and asks for one fact, so that it can be understood without the question.
+    A query asks for what its direction says and for nothing else. It names its subject in full, so that it can be
+    understood without the question.
     """
 
     question: str = dspy.InputField(desc="the question to answer")
@@ -99,7 +100,8 @@ class SelectKnowledge(dspy.Signature):
     """Select the numbered sentences that state a fact the question needs.
 
     Take sentences about the very persons, works and places that the question or the directions name, not about others
-    of a similar name. Take those with the names and dates that are asked for. Select nothing if no sentence helps.
+    of a similar name. Take those with the names, relations and dates that lead on to the answer, such as a director, a
+    spouse or a parent. Select nothing if no sentence helps.
     """
 
     question: str = dspy.InputField(desc="the question to answer")
@@ -108,14 +110,14 @@ class SelectKnowledge(dspy.Signature):
     directions: list[str] = dspy.InputField(desc="what was searched for")
     sentences: list[str] = dspy.InputField(desc="numbered sentences, each with the title of its page")
     selected: list[int] = dspy.OutputField(desc="numbers of the sentences that help", max_length=6)
-    new_state: Line = dspy.OutputField(desc="what is known now and what is still open, by name")
 
 
 class SelectFindings(dspy.Signature):
     """Select the numbered sentences that state any fact the question needs.
 
     Take sentences about the very persons, works and places that the question or the knowledge names, not about others
-    of a similar name. Take those with the names and dates that are asked for. Select nothing if no sentence helps.
+    of a similar name. Take those with the names, relations and dates that lead on to the answer, such as a director, a
+    spouse or a parent. Select nothing if no sentence helps.
     """
 
     question: str = dspy.InputField(desc="the question to answer")
@@ -123,7 +125,6 @@ class SelectFindings(dspy.Signature):
     reasoning_state: str = dspy.InputField(desc=_STATE)
     sentences: list[str] = dspy.InputField(desc="numbered sentences, each with the title of its page")
     selected: list[int] = dspy.OutputField(desc="numbers of the sentences that help", max_length=6)
-    new_state: Line = dspy.OutputField(desc="what is known now and what is still open, by name")
 
 
 class AnswerQuestion(dspy.Signature):

@@ -47,6 +47,15 @@ _PLANS: list[dict[str, Any]] = [
     },
     {
         "question": _GRANDMOTHER,
+        "knowledge": [],
+        "reasoning_state": "",
+        "known": [],
+        "missing": "the father of Prince Ardent, then the mother of that father",
+        "sufficient": False,
+        "directions": ["father of Prince Ardent of Velmark"],
+    },
+    {
+        "question": _GRANDMOTHER,
         "knowledge": _FATHER,
         "reasoning_state": "Known: the father, Duke Tobin III. Open: his mother.",
         "known": ["father of Prince Ardent: Duke Tobin III"],
@@ -78,7 +87,14 @@ _WRITES: list[dict[str, Any]] = [
         "knowledge": _FATHER,
         "reasoning_state": "Known: the father, Duke Tobin III. Open: his mother.",
         "directions": ["mother of Duke Tobin III of Velmark"],
-        "queries": ["Duke Tobin III of Velmark mother and parents"],
+        "queries": ["Who is the mother of Duke Tobin III of Velmark?"],
+    },
+    {
+        "question": _FILMS,
+        "knowledge": _FILM_FACTS,
+        "reasoning_state": "Known: the directors Imre Voskuil and Odette Lammers. Open: their dates of birth.",
+        "directions": ["date of birth of Imre Voskuil", "date of birth of Odette Lammers"],
+        "queries": ["When was Imre Voskuil born?", "When was Odette Lammers born?"],
     },
 ]
 
@@ -97,7 +113,19 @@ _SELECTIONS: list[dict[str, Any]] = [
             "[6] Odette Lammers: Her first job was in a theatre.",
         ],
         "selected": [2, 5],
-        "new_state": "Known: both directors and both dates of birth. Open: nothing.",
+    },
+    {
+        "question": _GRANDMOTHER,
+        "knowledge": [],
+        "reasoning_state": "",
+        "directions": ["father of Prince Ardent of Velmark"],
+        "sentences": [
+            "[1] Velmark: Velmark is a duchy on the coast.",
+            "[2] Princess Ardena: Princess Ardena was the mother of Count Ruben.",
+            "[3] " + _FATHER[0],
+            "[4] Prince Ardent of Velmark: He was fond of sailing.",
+        ],
+        "selected": [3],
     },
     {
         "question": _FIRM,
@@ -111,7 +139,6 @@ _SELECTIONS: list[dict[str, Any]] = [
             "[4] Askew Street: Askew Street is named after an alderman.",
         ],
         "selected": [3],
-        "new_state": "Known: the founder, Perrin Askew. Open: his university and its country.",
     },
 ]
 
@@ -127,7 +154,7 @@ _DISTILLATIONS: list[dict[str, Any]] = [
         "new_state": "Known: both directors and both dates of birth. Open: nothing.",
     },
     {
-        **{name: _SELECTIONS[1][name] for name in ("question", "knowledge", "reasoning_state", "directions")},
+        **{name: _SELECTIONS[2][name] for name in ("question", "knowledge", "reasoning_state", "directions")},
         "passages": [
             "Brightwater Bay: Brightwater Bay is a bay with a small harbour.",
             "Brightwater Instruments: Brightwater Instruments makes clocks for ships. " + _FIRM_FACTS[0].split(": ")[1],
@@ -167,10 +194,12 @@ def maps_demos(*, list_directions: bool, disentangle: bool, refine: str) -> dict
     """Return the demos of every role of MAPS, with the fields that its switches give the roles."""
     refinements = _SELECTIONS if refine == "select" else _DISTILLATIONS
     demos = {"propose": _PLANS, "write": _WRITES, "refine": refinements, "answer": _ANSWERS}
+    if refine == "select":
+        demos = {role: [{**demo, "reasoning_state": ""} for demo in shown] for role, shown in demos.items()}
     if not list_directions:
         del demos["write"]
         demos["propose"] = [_renamed(plan, "directions", "queries") for plan in _PLANS]
-        demos["refine"] = [{k: v for k, v in demo.items() if k != "directions"} for demo in refinements]
+        demos["refine"] = [{k: v for k, v in demo.items() if k != "directions"} for demo in demos["refine"]]
     if not disentangle:
         demos = {role: [{**demo, "history": []} for demo in shown] for role, shown in demos.items()}
     return demos
