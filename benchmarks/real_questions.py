@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import dspy
-from common import REPOSITORY, data_dir, read_jsonl, show_table
+from common import data_dir, read_jsonl, show_table
 from maps_rag.metrics import cover_em
 from maps_rag.optimize import mini
 from maps_rag.programs import MAPS, E5Retriever, SearchProgram, VanillaRAG, build_index, language_model
@@ -152,7 +152,7 @@ def main() -> int:
     parser.add_argument("--refine", default="select")
     parser.add_argument("--threads", type=int, default=2, help="questions at once")
     parser.add_argument("--index", type=Path)
-    parser.add_argument("--journal", type=Path, default=REPOSITORY / "benchmarks" / "out" / "real_questions.jsonl")
+    parser.add_argument("--journal", type=Path, default=cache_dir() / "benchmarks" / "real_questions.jsonl")
     parser.add_argument("--show", action="store_true", help="only print the table")
     options = parser.parse_args()
     lines = list(read_jsonl(options.journal)) if options.journal.exists() else []
@@ -179,10 +179,13 @@ def main() -> int:
     )
     programs: dict[str, SearchProgram] = {"maps": maps, "vanilla": VanillaRAG(retriever, passages=5, demos=True)}
     done = {(line["fingerprint"], line["set"], line["id"]) for line in lines if "error" not in line}
+    names = ["mini"] if data is None else options.sets.split(",")
+    questions = {name: load_questions(data, name, options.skip, options.n) for name in names}
     work = [
-        (method, fingerprint(programs[method], label, StructuredAdapter.__name__), name, question)
-        for name in (["mini"] if data is None else options.sets.split(","))
-        for question in load_questions(data, name, options.skip, options.n)
+        (method, fingerprint(programs[method], label, StructuredAdapter.__name__), name, questions[name][place])
+        for place in range(options.n)  # set by set in turn, so that a run cut short is balanced
+        for name in names
+        if place < len(questions[name])
         for method in options.methods.split(",")
     ]
     current = {(mark, name, question["id"]) for _, mark, name, question in work}
