@@ -13,6 +13,7 @@ from typing import Any
 
 import dspy
 from maps_rag.programs import effects
+from maps_rag.programs.choices import with_choices
 from maps_rag.programs.driver import LISTENER, Run, Step, as_plain
 from maps_rag.programs.errors import UserError
 from maps_rag.programs.lm_call import inner_predict, language_model_of
@@ -102,26 +103,29 @@ class SearchProgram(dspy.Module):  # type: ignore[misc]
         own = [name for name, p in parameters.items() if name != "self" and p.kind is not p.VAR_KEYWORD]
         return [*own, *Limits.__dataclass_fields__]
 
-    def forward(self, question: str, **inputs: Any) -> dspy.Prediction:
+    def forward(self, question: str, choices: Any = None, **inputs: Any) -> dspy.Prediction:
         """Answer a question.
 
+        :param choices: the options of a multiple-choice question, a list of texts or a mapping from letter to text.
+            They become part of the question, in prompts and searches alike, and the answer is a letter.
         :return: a prediction with ``answer``, ``passages``, ``knowledge``, ``reasoning_state``, ``rounds`` (retrieval
             rounds), ``steps`` (rounds + 1, as the paper counts), ``stop_reason``, ``failures``, ``usage`` and
             ``trajectory``.
-        :raises UserError: when the question is empty or no language model is set.
+        :raises UserError: when the question is empty, the choices are no options or no language model is set.
         :raises dspy.utils.exceptions.LMError: when the model cannot be reached, after the LM's own ``num_retries``.
         """
-        return effects.run(self._answer(question, **inputs))
+        return effects.run(self._answer(question, choices, **inputs))
 
-    async def aforward(self, question: str, **inputs: Any) -> dspy.Prediction:
+    async def aforward(self, question: str, choices: Any = None, **inputs: Any) -> dspy.Prediction:
         """Answer a question; the awaitable twin of calling the program."""
-        return await effects.arun(self._answer(question, **inputs))
+        return await effects.arun(self._answer(question, choices, **inputs))
 
-    def _answer(self, question: str, **inputs: Any) -> effects.Effects[dspy.Prediction]:
+    def _answer(self, question: str, choices: Any, **inputs: Any) -> effects.Effects[dspy.Prediction]:
         if not isinstance(question, str) or not question.strip():
             raise UserError(f"The question is empty (got {question!r}): give a question as text.")
-        run = Run(self, question.strip())
-        outcome = yield from run.drive(self.steps(question.strip(), **inputs))
+        asked = with_choices(question.strip(), choices)
+        run = Run(self, asked)
+        outcome = yield from run.drive(self.steps(asked, **inputs))
         record = run.trajectory
         trajectory = record.as_dict()
         return dspy.Prediction(
@@ -141,6 +145,7 @@ class SearchProgram(dspy.Module):  # type: ignore[misc]
     def stream(self, question: str, *, steps: bool = False, **inputs: Any) -> Iterator[Round | Step | dspy.Prediction]:
         """Yield each round as it ends, and last the prediction; with ``steps`` also every step within a round.
 
+        ``inputs`` are those of a call, such as ``choices``.
         Leaving the loop early ends the run at its next step.
         """
         inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()

@@ -134,13 +134,17 @@ ROLE_BY_OUTPUT = {
 }
 
 
+def output_fields(system: str) -> set[str]:
+    """Return the names of the output fields that a system prompt asks for."""
+    if "Reply with one JSON object" in system:
+        return set(re.findall(r"^- (\w+)", system.split("Reply with one JSON object", 1)[1], re.MULTILINE))
+    outputs = system.split("Your output fields are:", 1)[1].split("All interactions", 1)[0]
+    return set(re.findall(r"^\d+\. `(\w+)`", outputs, re.MULTILINE))
+
+
 def role_of(system: str) -> str:
     """Return which role of MAPS a system prompt belongs to, by its output fields."""
-    if "Reply with one JSON object" in system:
-        names = set(re.findall(r"^- (\w+)", system.split("Reply with one JSON object", 1)[1], re.MULTILINE))
-    else:
-        outputs = system.split("Your output fields are:", 1)[1].split("All interactions", 1)[0]
-        names = set(re.findall(r"^\d+\. `(\w+)`", outputs, re.MULTILINE))
+    names = output_fields(system)
     if "sufficient" in names:
         return "propose"
     for name, role in ROLE_BY_OUTPUT.items():
