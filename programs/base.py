@@ -58,6 +58,12 @@ def check_count(name: str, value: Any, *, minimum: int = 1, optional: bool = Fal
         raise UserError(f"{name} must be a whole number of at least {minimum}, but got {value!r}.")
 
 
+def check_switch(name: str, value: Any) -> None:
+    """Raise a UserError unless ``value`` is True or False."""
+    if not isinstance(value, bool):
+        raise UserError(f"{name} must be True or False, but got {value!r}.")
+
+
 class SearchProgram(dspy.Module):  # type: ignore[misc]
     """A method that answers a question by searching.
 
