@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import dspy
 from maps_rag.programs.base import SearchProgram, check_count
-from maps_rag.programs.passages import show_passage
-from maps_rag.programs.steps import Ask, EndRound, Outcome, Search
+from maps_rag.programs.reader import answer_from_passages
+from maps_rag.programs.steps import EndRound, Outcome, Search
 from maps_rag.signatures.maps_demos import VANILLA_DEMOS
 from maps_rag.signatures.vanilla_rag import AnswerFromPassages
+
+PRESETS: dict[str, Mapping[str, Any]] = {"paper": {"passages": 5}, "original": {"passages": 5}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +44,5 @@ class VanillaRAG(SearchProgram):
     def steps(self, question: str) -> Generator[Any, Any, Outcome]:
         (passages,) = yield Search([question], self.config.passages)
         yield EndRound(passages=passages)
-        reply = yield Ask(
-            self.answer,
-            fallback={"answer": "", "reasoning": ""},
-            retries=1,
-            final=True,
-            passages=[show_passage(passage) for passage in passages],
-            question=question,
-        )
+        reply = yield answer_from_passages(self.answer, question, passages)
         return Outcome(reply.answer.strip(), "answered", passages=passages, extra={"reasoning": reply.reasoning})
