@@ -1,0 +1,67 @@
+"""The prompt of s3 that is its own: the searcher. The generator reads passages as in plain retrieval."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dspy
+from maps_rag.signatures.fields import Line
+from maps_rag.signatures.maps_demos import VANILLA_DEMOS
+
+
+class SelectAndSearchOn(dspy.Signature):
+    """Collect the passages from which somebody else will answer the question.
+
+    First select the numbers of the passages that state a fact the question needs; select none if none does. Then set
+    complete to true only if all passages selected so far settle the question. Otherwise write one search query for a
+    fact that is still missing, by the name of what it is about, and different from the earlier queries.
+    """
+
+    question: str = dspy.InputField(desc="the question that will be answered")
+    history: list[str] = dspy.InputField(desc="earlier turns: the query, its passages and the numbers selected")
+    passages: list[str] = dspy.InputField(desc="numbered passages of the latest search")
+    selected: list[int] = dspy.OutputField(desc="numbers of the passages that help")
+    complete: bool = dspy.OutputField(desc="true only if nothing is missing")
+    next_query: Line = dspy.OutputField(desc="one search query; empty if complete")
+
+
+_FILMS, _FIRM = VANILLA_DEMOS["answer"]
+
+S3_DEMOS: dict[str, list[dict[str, Any]]] = {
+    "searcher": [
+        {
+            "question": _FIRM["question"],
+            "history": [],
+            "passages": [
+                "[1] Brightwater Bay: Brightwater Bay is a bay with a small harbour.",
+                "[2] " + _FIRM["passages"][0],
+                "[3] Askew Street: Askew Street is named after an alderman.",
+            ],
+            "selected": [2],
+            "complete": False,
+            "next_query": "university where the engineer Perrin Askew studied",
+        },
+        {
+            "question": _FILMS["question"],
+            "history": [
+                "\n".join(
+                    [
+                        f"Query: {_FILMS['question']}",
+                        f"[1] {_FILMS['passages'][0]}",
+                        f"[2] {_FILMS['passages'][1]}",
+                        "Selected: 1, 2",
+                    ]
+                )
+            ],
+            "passages": [
+                "[1] Jan Voskuil: Jan Voskuil (born 1921) was a painter.",
+                f"[2] {_FILMS['passages'][2]}",
+                f"[3] {_FILMS['passages'][3]}",
+            ],
+            "selected": [2, 3],
+            "complete": True,
+            "next_query": "",
+        },
+    ],
+    "answer": VANILLA_DEMOS["answer"],
+}
