@@ -9,6 +9,9 @@ from maps_rag.programs.maps import plain_query, says_something
 from maps_rag.programs.steps import Ask
 from maps_rag.signatures.history import RESULT, SEARCH
 
+NO_ACTION = "Neither a search nor an answer was given: search, or answer."
+"""What a turn leaves in the history that did nothing."""
+
 
 def asked_for(queries: Sequence[str], limit: int) -> list[str]:
     """Return the first ``limit`` usable queries, in order; repeats are kept."""
