@@ -97,7 +97,7 @@ class RAGFusion(SearchProgram):
         return Outcome(reply.answer.strip(), stop_reason, passages=passages, extra={"reasoning": reply.reasoning})
 
 
-def fuse_ranks(results: Sequence[Sequence[Passage]], constant: int = RANK_CONSTANT) -> list[Passage]:
+def fuse_ranks(results: Sequence[Sequence[Passage]], constant: float = RANK_CONSTANT) -> list[Passage]:
     """Merge ranked results by reciprocal-rank fusion, best first; each passage once, with its best similarity.
 
     A passage weighs the sum of 1 / (constant + rank) over the results it is in, ranks from 1 (Cormack, Clarke and

@@ -76,6 +76,12 @@ def test_the_constant_says_how_much_the_top_ranks_weigh():
     assert [passage.id for passage in fuse_ranks(results, constant=0.1)][:3] == ["a", "y", "b"]
 
 
+def test_ranks_count_from_one():
+    a, b, y = (Passage(name, name, "", 0.5) for name in "aby")
+    # from 1: b = 2/2.5 = .8 is ahead of a = 1/1.5 = .67; from 0 it would be a = 1/.5 = 2 and b = 2/1.5 = 1.3
+    assert fuse_ranks([[a, b], [y, b]], constant=0.5) == [b, a, y]
+
+
 def test_the_original_searches_the_question_too():
     retriever = StubRetriever()
     replies = ByOutput(queries={"queries": ["q1", "q2", "q3", "q4"]}, answer=ANSWER)
