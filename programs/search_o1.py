@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ NOTHING_FOUND = "Nothing in the passages helps."
 LIMIT_REACHED = "The limit of searches is reached: no further search is possible."
 SEARCHED_BEFORE = "This was searched for before: see its result above."
 
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: dict[str, Mapping[str, Any]] = {
     "paper": {"passages": 5, "max_rounds": 10, "max_turns": 15},
     "original": {"passages": 10, "max_rounds": 10, "max_turns": 15},
 }
