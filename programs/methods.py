@@ -6,7 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from maps_rag.programs import direct, ircot, maps, rag_fusion, s3, vanilla_rag
+from maps_rag.programs import (
+    direct,
+    ircot,
+    maps,
+    multi_search,
+    parallel_search,
+    rag_fusion,
+    react,
+    s3,
+    search_o1,
+    self_rag,
+    vanilla_rag,
+)
 from maps_rag.programs.base import SearchProgram
 from maps_rag.programs.errors import UserError
 
@@ -56,6 +68,34 @@ METHODS: dict[str, Method] = {
     "rag-fusion": Method(rag_fusion.RAGFusion, rag_fusion.PRESETS, "Rackauckas 2024, arXiv 2402.03367", "2", "N"),
     "ircot": Method(ircot.IRCoT, ircot.PRESETS, "Trivedi et al. 2023, arXiv 2212.10509", "R + 1", "R"),
     "s3": Method(s3.S3, s3.PRESETS, "Jiang et al. 2025, arXiv 2505.14146", "R + 1", "R", trained=True),
+    "search-o1": Method(search_o1.SearchO1, search_o1.PRESETS, "Li et al. 2025, arXiv 2501.05366", "2R + 1", "R"),
+    "parallel-search": Method(
+        parallel_search.ParallelSearch,
+        parallel_search.PRESETS,
+        "Zhao et al. 2025, arXiv 2508.09303",
+        "R + 1",
+        "N * R",
+        trained=True,
+    ),
+    "multi-search": Method(
+        multi_search.MultiSearch,
+        multi_search.PRESETS,
+        "Liu et al. 2026, arXiv 2605.13534",
+        "R + 1 (R + 2 where an answer is forced)",
+        "N * R",
+        trained=True,
+    ),
+    "self-rag": Method(
+        self_rag.SelfRAG,
+        self_rag.PRESETS,
+        "Asai et al. 2023, arXiv 2310.11511",
+        "K + 1 (2 without retrieval)",
+        "1 (0 without retrieval)",
+        trained=True,
+    ),
+    "react": Method(
+        react.ReAct, react.PRESETS, "Yao et al. 2022, arXiv 2210.03629; dspy.ReAct", "R + 2 (R + 1 at the cap)", "R"
+    ),
 }
 
 

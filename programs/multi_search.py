@@ -96,7 +96,7 @@ class MultiSearch(SearchProgram):
     ) -> None:
         super().__init__(retriever, **options)
         self.config = MultiSearchConfig(queries, passages, max_rounds, force_answer)
-        self.think = dspy.Predict(MergeAndSearch)
+        self.agent = dspy.Predict(MergeAndSearch)
         self.answer = dspy.Predict(AnswerFromHistory)
 
     @property
@@ -142,7 +142,7 @@ class MultiSearch(SearchProgram):
 
     def _ask_turn(self, question: str, state: _State) -> Ask:
         return Ask(
-            self.think,
+            self.agent,
             fallback={"relevant": None, "merged": "", "reasoning": "", "queries": [], "answer": ""},
             bounds=("queries", 0, self.config.queries),
             question=question,

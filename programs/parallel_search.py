@@ -72,7 +72,7 @@ class ParallelSearch(SearchProgram):
     ) -> None:
         super().__init__(retriever, **options)
         self.config = ParallelSearchConfig(queries, passages, max_rounds, force_answer)
-        self.think = dspy.Predict(ReasonAndDecompose)
+        self.agent = dspy.Predict(ReasonAndDecompose)
         self.answer = dspy.Predict(AnswerFromHistory)
 
     @property
@@ -110,7 +110,7 @@ class ParallelSearch(SearchProgram):
 
     def _ask_turn(self, question: str, history: list[str]) -> Ask:
         return Ask(
-            self.think,
+            self.agent,
             fallback={"reasoning": "", "queries": [], "answer": ""},
             bounds=("queries", 0, self.config.queries),
             question=question,

@@ -40,7 +40,7 @@ class MergeAndSearch(dspy.Signature):
 
 
 MULTI_SEARCH_DEMOS: dict[str, list[dict[str, Any]]] = {
-    "think": [
+    "agent": [
         {
             "question": FIRM["question"],
             "history": [],

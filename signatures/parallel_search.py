@@ -35,7 +35,7 @@ class ReasonAndDecompose(dspy.Signature):
 
 
 PARALLEL_SEARCH_DEMOS: dict[str, list[dict[str, Any]]] = {
-    "think": [
+    "agent": [
         {
             "question": FILMS["question"],
             "history": FILM_HISTORY[:1],

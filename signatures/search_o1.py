@@ -43,8 +43,8 @@ class ReasonInDocuments(dspy.Signature):
 
     question: str = dspy.InputField(desc="the question to answer")
     history: list[str] = dspy.InputField(desc="the reasoning so far, shortened")
+    passages: list[str] = dspy.InputField(desc="passages found for the current search query")
     query: str = dspy.InputField(desc="the current search query")
-    passages: list[str] = dspy.InputField(desc="passages found for the query")
     information: Annotated[str, Field(max_length=900)] = dspy.OutputField(desc="the information that helps, or nothing")
 
 

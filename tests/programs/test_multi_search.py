@@ -84,7 +84,7 @@ def test_an_answer_is_forced_only_where_the_last_turn_gives_none_and_the_switch_
 
 def test_an_unusable_reply_keeps_all_passages_and_costs_a_turn():
     prediction, sent = run(MultiSearch(Shelf(**SHELF)), [turn("a"), "nonsense", turn(answer="Oslo")])
-    assert prediction.failures == {"think: reply unparseable": 1}
+    assert prediction.failures == {"agent: reply unparseable": 1}
     searched, message = value_of(sent[-1], "history")
     assert searched == "Thought: I need it.\nSearch: a\nResult: A: about A\nResult: B: about B"
     assert message == f"Result: {NO_ACTION}"

@@ -53,7 +53,7 @@ def test_a_turn_with_sub_queries_searches_even_if_it_answers_as_well():
 def test_at_the_cap_an_answer_is_forced_from_the_history_in_one_more_call():
     prediction, sent = run(ParallelSearch(Shelf(**SHELF), max_rounds=2), [search("a"), search("b"), FORCED])
     assert (prediction.answer, prediction.stop_reason, len(sent)) == ("Rome", "max_rounds", 3)
-    assert [call["role"] for call in prediction.trajectory["calls"]] == ["think", "think", "answer"]
+    assert [call["role"] for call in prediction.trajectory["calls"]] == ["agent", "agent", "answer"]
     assert len(value_of(sent[-1], "history")) == 2
 
 

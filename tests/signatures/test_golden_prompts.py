@@ -10,7 +10,18 @@ from pathlib import Path
 
 import dspy
 import pytest
-from maps_rag.programs import MAPS, S3, Direct, IRCoT, RAGFusion, VanillaRAG
+from maps_rag.programs import (
+    MAPS,
+    S3,
+    Direct,
+    IRCoT,
+    MultiSearch,
+    ParallelSearch,
+    RAGFusion,
+    SearchO1,
+    SelfRAG,
+    VanillaRAG,
+)
 from maps_rag.programs.models import StructuredAdapter
 from maps_rag.signatures import AnswerFromPassages
 from maps_rag.signatures.fields import bounded
@@ -30,12 +41,17 @@ PROGRAMS = {
     "rag-fusion": RAGFusion(StubRetriever()),
     "ircot": IRCoT(StubRetriever()),
     "s3": S3(StubRetriever()),
+    "search-o1": SearchO1(StubRetriever()),
+    "parallel-search": ParallelSearch(StubRetriever()),
+    "multi-search": MultiSearch(StubRetriever()),
+    "self-rag": SelfRAG(StubRetriever()),
 }
 BOUNDS = {
     "propose": ("directions", 0, 3),
     "write": ("queries", 2, 2),
     "rewrite": ("queries", 3, 3),
     "searcher": ("selected", 0, 3),
+    "agent": ("queries", 0, 3),
 }
 INPUTS = {
     "question": "In which city was the director of the film The Salt Orchard born?",
@@ -44,10 +60,12 @@ INPUTS = {
     "reasoning_state": "The director is known, the place of birth is open.",
     "directions": ["place of birth of Imre Voskuil", "early life of Imre Voskuil"],
     "passages": ["Imre Voskuil: Imre Voskuil was born in Szeged.", "Jan Voskuil: Jan Voskuil was a painter."],
+    "passage": "Imre Voskuil: Imre Voskuil was born in Szeged.",
+    "query": "place of birth of Imre Voskuil",
     "thoughts": ["The Salt Orchard was directed by Imre Voskuil."],
     "sentences": ["[1] Imre Voskuil: Imre Voskuil was born in Szeged.", "[2] Jan Voskuil: Jan Voskuil was a painter."],
 }
-OWN_INPUTS = {"searcher": {"passages": INPUTS["sentences"]}}
+OWN_INPUTS = {role: {"passages": INPUTS["sentences"]} for role in ("searcher", "agent")}
 CASES = [
     (name, role, adapter)
     for name, program in PROGRAMS.items()
