@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import dspy
 from maps_rag.programs.maps import plain_query, says_something
+from maps_rag.programs.reader import NO_ANSWER
 from maps_rag.programs.steps import Ask
 from maps_rag.signatures.history import RESULT, SEARCH
 
@@ -52,7 +53,7 @@ def ask_answer(predictor: dspy.Module, question: str, history: Sequence[str]) ->
     """Return the call that answers from all turns, whatever is left of the budget."""
     return Ask(
         predictor,
-        fallback={"reasoning": "", "answer": ""},
+        fallback=NO_ANSWER,
         retries=1,
         final=True,
         question=question,

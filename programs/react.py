@@ -12,6 +12,7 @@ from maps_rag.programs.base import SearchProgram, check_count
 from maps_rag.programs.history import stated
 from maps_rag.programs.inverted import Abandoned, Perform, inverted
 from maps_rag.programs.passages import show_passage
+from maps_rag.programs.reader import NO_ANSWER
 from maps_rag.programs.steps import Ask, EndRound, Outcome, OutOfBudget, Search
 from maps_rag.programs.types import Passage
 from maps_rag.signatures.react import AnswerBySearching, react_demos
@@ -65,8 +66,7 @@ class _Session:
     def ask(self, predictor: dspy.Module, **inputs: Any) -> dspy.Prediction:
         """Make one call of the agent's."""
         if predictor is self.program.extract:
-            fallback = {"reasoning": "", "answer": ""}
-            return self.perform(Ask(predictor, fallback=fallback, retries=1, final=True, shrinkable=(), **inputs))
+            return self.perform(Ask(predictor, fallback=NO_ANSWER, retries=1, final=True, shrinkable=(), **inputs))
         unusable = {**FINISH, "next_thought": None}
         try:
             turn = self.perform(Ask(predictor, fallback=unusable, retries=1, shrinkable=(), **inputs))

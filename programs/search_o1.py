@@ -11,8 +11,10 @@ from maps_rag.programs.base import SearchProgram, check_count, check_switch
 from maps_rag.programs.history import ask_answer, asked_for, condense, same_query, stated
 from maps_rag.programs.maps import says_something
 from maps_rag.programs.passages import show_passage
+from maps_rag.programs.reader import NO_ANSWER
 from maps_rag.programs.steps import Ask, EndRound, Outcome, OutOfBudget, Search
 from maps_rag.programs.types import Passage
+from maps_rag.signatures.direct import AnswerFromMemory
 from maps_rag.signatures.history import AnswerFromHistory, show_turn
 from maps_rag.signatures.search_o1 import ReasonAndSearch, ReasonInDocuments, search_o1_demos
 
@@ -83,10 +85,12 @@ class SearchO1(SearchProgram):
         self.reason = dspy.Predict(ReasonAndSearch)
         self.refine = dspy.Predict(ReasonInDocuments)
         self.answer = dspy.Predict(AnswerFromHistory)
+        if back_off:
+            self.direct = dspy.Predict(AnswerFromMemory)
 
     @property
     def shipped_demos(self) -> dict[str, list[dict[str, Any]]]:
-        return search_o1_demos()
+        return search_o1_demos(back_off=self.config.back_off)
 
     def steps(self, question: str) -> Generator[Any, Any, Outcome]:
         history: list[str] = []
@@ -127,7 +131,7 @@ class SearchO1(SearchProgram):
             answer, reasoning = stated(reply.answer) or answer, reply.reasoning
         backed_off = not answer and self.config.back_off and stop_reason != "budget"
         if backed_off:
-            reply = yield ask_answer(self.answer, question, [])
+            reply = yield Ask(self.direct, fallback=NO_ANSWER, retries=1, final=True, question=question)
             answer, reasoning = stated(reply.answer), reply.reasoning
         return Outcome(
             answer,

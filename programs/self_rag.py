@@ -131,11 +131,12 @@ class SelfRAG(SearchProgram):
 
     def _score(self, critique: dspy.Prediction) -> float:
         utility = (min(max(critique.utility, 1), 5) - 3) / 2
-        return (
+        score: float = (
             self.config.relevance_weight * bool(critique.relevant)
             + self.config.support_weight * SUPPORT[critique.support]
             + self.config.utility_weight * utility
         )
+        return score
 
 
 def elect(question: str, critiques: Sequence[dspy.Prediction], scores: Sequence[float]) -> tuple[str, str]:

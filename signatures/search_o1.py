@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import dspy
+from maps_rag.signatures.direct import DIRECT_DEMOS
 from maps_rag.signatures.fields import Line
 from maps_rag.signatures.history import (
     ANSWER_DEMOS,
@@ -48,7 +49,7 @@ class ReasonInDocuments(dspy.Signature):
     information: Annotated[str, Field(max_length=900)] = dspy.OutputField(desc="the information that helps, or nothing")
 
 
-def search_o1_demos() -> dict[str, list[dict[str, Any]]]:
+def search_o1_demos(*, back_off: bool) -> dict[str, list[dict[str, Any]]]:
     """Return the demos of every role of Search-o1."""
     question = FIRM["question"]
     return {
@@ -85,4 +86,4 @@ def search_o1_demos() -> dict[str, list[dict[str, Any]]]:
             },
         ],
         "answer": ANSWER_DEMOS,
-    }
+    } | ({"direct": DIRECT_DEMOS["answer"]} if back_off else {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 
 import dspy
@@ -12,7 +13,7 @@ from maps_rag.programs.react import PRESETS, ReAct
 from maps_rag.signatures.react import AnswerBySearching
 
 from tests.programs.search_script import CHAT, QUESTION, Shelf, check_runs_are_equal, check_state_survives, run, script
-from tests.scripted import StubRetriever, prompts
+from tests.scripted import StubRetriever, prompts, scripted_lm
 
 SHELF = {"a": ["A", "B"], "b": ["B", "C"]}
 
@@ -131,6 +132,17 @@ def test_a_copy_shares_the_retriever_and_not_the_demos():
     assert twin.retriever is program.retriever
     assert [name for name, _ in twin.named_predictors()] == ["react", "extract.predict"]
     assert run(twin, TWO_SEARCHES)[0].answer == "Oslo"
+
+
+def test_bootstrapping_finds_demos_for_both_roles():
+    replies = itertools.cycle(TWO_SEARCHES)
+    lm = scripted_lm(lambda system, user: next(replies))
+    optimizer = dspy.BootstrapFewShot(metric=lambda gold, pred, trace: pred.answer == "Oslo", max_labeled_demos=0)
+    example = dspy.Example(question=QUESTION, answer="Oslo").with_inputs("question")
+    with dspy.context(lm=lm, adapter=CHAT):
+        compiled = optimizer.compile(ReAct(Shelf(**SHELF)), trainset=[example])
+    assert [len(predictor.demos) for predictor in compiled.predictors()] == [1, 1]
+    assert compiled.extract.predict.demos[0].answer == "Oslo"
 
 
 def test_shipped_demos_fit_their_roles_two_each():

@@ -118,7 +118,8 @@ def test_backing_off_answers_without_the_history_and_says_so():
     replies = [*CAPPED, {"reasoning": "r", "answer": "Paris"}]
     prediction, sent = run(SearchO1(StubRetriever(), max_turns=2, back_off=True), replies)
     assert (prediction.answer, prediction.backed_off) == ("Paris", True)
-    assert value_of(sent[-1], "history") == []
+    assert "history" not in sent[-1]
+    assert prediction.trajectory["calls"][-1]["role"] == "direct"
     answered, _ = run(SearchO1(StubRetriever(), back_off=True), TWO_HOPS)
     assert (answered.answer, answered.backed_off) == ("Oslo", False)
 
@@ -152,8 +153,9 @@ def test_a_compiled_state_survives_saving_and_loading(tmp_path):
     check_state_survives(SearchO1(StubRetriever()), SearchO1(StubRetriever()), TWO_HOPS, tmp_path / "state.json")
 
 
-def test_shipped_demos_fit_their_roles_two_each():
-    program = SearchO1(StubRetriever(), demos=True)
+@pytest.mark.parametrize("back_off", [False, True])
+def test_shipped_demos_fit_their_roles_two_each(back_off):
+    program = SearchO1(StubRetriever(), demos=True, back_off=back_off)
     for name, predictor in program.named_predictors():
         demos = program.shipped_demos[name]
         assert len(demos) == 2
