@@ -214,8 +214,10 @@ class MAPS(SearchProgram):
             passages=[show_passage(passage) for passage in passages],
             **inputs,
         )
-        facts = [(reply.new_knowledge.strip(), None)] if says_something(reply.new_knowledge) else []
-        return facts, reply.new_state.strip()
+        facts: list[tuple[str, Passage | None]] = []
+        if says_something(reply.new_knowledge):
+            facts.append((reply.new_knowledge.strip(), None))
+        return facts, str(reply.new_state).strip()
 
     def _select(
         self, state: _State, passages: Sequence[Passage], inputs: dict[str, Any]

@@ -86,7 +86,7 @@ def test_json_is_one_object_and_alone_on_standard_output(run, index, model):
 
 def test_a_question_that_needs_no_search_is_answered_at_once(run, index, model):
     model(Roles(rounds=0))
-    result = run(*ask(index))
+    result = run(*ask(index), "--min-rounds", 0)
     assert "Round 1" not in result.stdout
     assert "0: nothing was missing any more" in result.stdout
 
