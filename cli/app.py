@@ -13,6 +13,7 @@ from maps_rag.cli.entry import INTERRUPTED
 from maps_rag.cli.errors import explain, report
 from maps_rag.cli.index_build import build
 from maps_rag.cli.index_info import info
+from maps_rag.cli.methods import methods
 from maps_rag.cli.quiet import before_imports
 from typer.core import TyperGroup
 
@@ -58,6 +59,7 @@ index.command("info")(info)
 app.command("demo")(demo)
 app.add_typer(index, name="index")
 app.command("ask")(ask)
+app.command("methods")(methods)
 
 
 def _show_version(wanted: bool) -> None:

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     import dspy
 
 
+class Preset(StrEnum):
+    """The presets that every method has."""
+
+    paper = "paper"
+    original = "original"
+
+
 class Refine(StrEnum):
     """The kinds of refinement."""
 
@@ -37,6 +44,17 @@ def ask(
     api_base: Annotated[
         str | None,
         typer.Option(help="Address of an OpenAI-compatible server; its key: OPENAI_API_KEY.", metavar="URL"),
+    ] = None,
+    method: Annotated[
+        str, typer.Option(help="How to search and answer; see maps-rag methods.", metavar="NAME")
+    ] = "maps",
+    preset: Annotated[
+        Preset | None,
+        typer.Option(
+            help="Knobs of the MAPS paper's comparison, or of the method's own paper, whatever the model is "
+            "(paper; local models the smaller values below).",
+            show_default=False,
+        ),
     ] = None,
     directions: Annotated[int | None, typer.Option(help="Sub-queries a round (3).")] = None,
     passages: Annotated[
@@ -59,29 +77,30 @@ def ask(
     ] = False,
 ) -> None:
     """Answer a question over an index, round by round."""
-    knobs = choose_knobs(
-        lm,
-        api_base,
-        directions=directions,
-        passages=passages,
-        max_rounds=max_rounds,
-        min_rounds=min_rounds,
-        refine=refine.value if refine else None,
-    )
+    given = {
+        "directions": directions,
+        "passages": passages,
+        "max_rounds": max_rounds,
+        "min_rounds": min_rounds,
+        "refine": refine.value if refine else None,
+    }
     question = checked_question(question)
     screen = Screen(quiet_stdout=as_json)
     with Spinner(screen.live, "Opening the index"):
-        from maps_rag.programs import MAPS
+        from maps_rag.programs import METHODS, create
         from maps_rag.programs.retrieval import E5Retriever
 
         after_imports()
-        MAPS(**knobs)  # knobs that contradict each other are found before anything is loaded
-        program = MAPS(E5Retriever(index), **knobs)
+        has = METHODS[method].knobs() if method in METHODS and preset is None else ()
+        knobs = choose_knobs(lm, api_base, has, **given)
+        values = (preset or Preset.paper).value
+        create(method, None, values, **knobs)  # what cannot be is found before anything is loaded
+        program = create(method, E5Retriever(index), values, **knobs)
         after_imports()
     program.set_lm(open_model(lm, api_base, screen))
     prediction = answer_question(program, question, screen)
     if as_json:
-        print_json({"question": question, "lm": lm, "index": str(index), **prediction.toDict()})
+        print_json({"question": question, "method": method, "lm": lm, "index": str(index), **prediction.toDict()})
     if not prediction.answer:
         what = ", ".join(prediction.failures) or "its replies had no answer"
         raise CommandError(f"Error: the model {lm} gave no answer ({what}); try again, or another model with --lm.")

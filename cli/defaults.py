@@ -1,7 +1,8 @@
-"""The knobs of MAPS where the user gives none."""
+"""The knobs of a method where the user gives none."""
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 LOCAL_MODELS = ("local", "local-small")
@@ -16,7 +17,13 @@ def runs_here(lm: str, api_base: str | None = None) -> bool:
     return api_base is None and (lm in LOCAL_MODELS or lm.endswith(".gguf"))
 
 
-def choose_knobs(lm: str, api_base: str | None = None, **given: Any) -> dict[str, Any]:
-    """Return the knobs of MAPS for a model: what was given (not None) over the defaults for models of its kind."""
-    base = LOCAL_KNOBS if runs_here(lm, api_base) else {}
+def choose_knobs(
+    lm: str, api_base: str | None = None, has: Container[str] = tuple(LOCAL_KNOBS), **given: Any
+) -> dict[str, Any]:
+    """Return the knobs of a method for a model: what was given (not None) over the defaults for models of its kind.
+
+    :param has: the knobs of the method (those of MAPS if not said); the defaults are limited to these, so that only
+        what was given can be refused.
+    """
+    base = {name: value for name, value in LOCAL_KNOBS.items() if name in has} if runs_here(lm, api_base) else {}
     return base | {name: value for name, value in given.items() if value is not None}
