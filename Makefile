@@ -10,13 +10,17 @@ FOLDERS := cli metrics optimize programs signatures
 SOURCES := $(shell find $(FOLDERS) -type f \( -name '*.py' -o -name '*.json' -o -name '*.jsonl' -o -name 'py.typed' \) | LC_ALL=C sort)
 LIST := $(VENV)/sources.txt
 
-.PHONY: demo test lint setup check-sources clean
+.PHONY: demo test check-methods lint setup check-sources clean
 
 demo: setup
 	$(BIN)/maps-rag demo
 
 test: setup lint
 	$(BIN)/python -m pytest
+
+# Every method with a real model: too long for the tests.
+check-methods: setup
+	$(BIN)/python benchmarks/check_methods.py
 
 lint: setup
 	$(BIN)/ruff check .
