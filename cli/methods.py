@@ -33,10 +33,13 @@ def methods() -> None:
         for name, method in METHODS.items()
     ]
     if screen.text.is_terminal:
-        table = Table(*HEADER, show_lines=True)
-        table.columns[0].no_wrap = True
-        for *cells, presets in rows:
-            table.add_row(*(Text(str(cell)) for cell in cells), Text("\n".join(presets)))
+        table = Table(show_lines=True)  # stacked, so that 80 columns suffice
+        table.add_column("method, paper, original", min_width=max(map(len, METHODS)))
+        table.add_column("model calls, searches", max_width=28)
+        table.add_column("presets")
+        for name, paper, calls, searches, original, presets in rows:
+            head = Text.assemble((name, "bold"), f"\n{paper}\n{original}")
+            table.add_row(head, Text(f"{calls}\n{searches}"), Text("\n".join(presets)))
         screen.text.print(table)
     else:
         lines = [HEADER, *((*cells, "; ".join(presets)) for *cells, presets in rows)]

@@ -68,13 +68,18 @@ def test_every_method_is_one_line_with_its_cost_where_there_is_no_terminal(run):
     assert not set("\x1b│") & set(result.stdout)
 
 
-def test_on_a_terminal_the_methods_are_a_table(run, monkeypatch):
-    terminal = Console(force_terminal=True, width=140, record=True, markup=False)
+@pytest.mark.parametrize("width", [80, 140])
+def test_on_a_terminal_the_methods_are_a_table_of_which_nothing_is_cut_off(run, monkeypatch, width):
+    monkeypatch.setenv("TERM", "xterm")  # a dumb terminal has 80 columns whatever it is told
+    terminal = Console(force_terminal=True, width=width, record=True, markup=False)
     monkeypatch.setattr(console, "output", lambda: terminal)
     assert run("methods").exit_code == 0
     shown = terminal.export_text()
     for name in METHODS:
         assert f"│ {name} " in shown
+    assert "…" not in shown
+    assert "list_directions=False" in shown
+    assert all(line[-1] in "┃│┓┩┤┘" for line in shown.splitlines() if line.startswith(("│", "┃")))
 
 
 @pytest.mark.parametrize("name", METHODS)
