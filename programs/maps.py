@@ -101,13 +101,13 @@ class MAPS(SearchProgram):
         super().__init__(retriever, **options)
         self.config = MAPSConfig(directions, passages, max_rounds, min_rounds, list_directions, disentangle, refine)
         whole = (lambda signature: signature) if disentangle else with_history
+        refining = {"distil": roles.DistilKnowledge, "select": roles.SelectKnowledge}[refine]
         if list_directions:
             self.propose = dspy.Predict(whole(roles.ProposeDirections))
             self.write = dspy.Predict(whole(roles.WriteSubQueries))
-            refining = {"distil": roles.DistilKnowledge, "select": roles.SelectKnowledge}[refine]
         else:
             self.propose = dspy.Predict(whole(roles.ProposeSubQueries))
-            refining = {"distil": roles.DistilFindings, "select": roles.SelectFindings}[refine]
+            refining = refining.delete("directions")
         self.refine = dspy.Predict(whole(refining))
         self.answer = dspy.Predict(whole(roles.AnswerQuestion))
 

@@ -5,11 +5,9 @@ from maps_rag.signatures.history import AnswerFromHistory
 from maps_rag.signatures.ircot import ThinkNextSentence
 from maps_rag.signatures.maps import (
     AnswerQuestion,
-    DistilFindings,
     DistilKnowledge,
     ProposeDirections,
     ProposeSubQueries,
-    SelectFindings,
     SelectKnowledge,
     WriteSubQueries,
 )
@@ -30,7 +28,6 @@ __all__ = [
     "AnswerFromPassages",
     "AnswerQuestion",
     "DecideRetrieval",
-    "DistilFindings",
     "DistilKnowledge",
     "MergeAndSearch",
     "ProposeDirections",
@@ -40,7 +37,6 @@ __all__ = [
     "ReasonInDocuments",
     "RewriteQuestion",
     "SelectAndSearchOn",
-    "SelectFindings",
     "SelectKnowledge",
     "ThinkNextSentence",
     "WriteSubQueries",

@@ -81,48 +81,18 @@ class DistilKnowledge(dspy.Signature):
     new_state: Line = dspy.OutputField(desc="what is known now and what is still open, by name")
 
 
-class DistilFindings(dspy.Signature):
-    """Distil from the passages every fact that helps to answer the question.
-
-    Write only what the passages state. Name the subject of every fact, with the names and dates that the question
-    needs. Leave out what is already known. Leave the new knowledge empty if no passage helps.
-    """
-
-    question: str = dspy.InputField(desc="the question to answer")
-    knowledge: list[str] = dspy.InputField(desc=_KNOWLEDGE)
-    reasoning_state: str = dspy.InputField(desc=_STATE)
-    passages: list[str] = dspy.InputField(desc="passages found")
-    new_knowledge: Annotated[str, Field(max_length=900)] = dspy.OutputField(desc="the facts that help, or nothing")
-    new_state: Line = dspy.OutputField(desc="what is known now and what is still open, by name")
-
-
 class SelectKnowledge(dspy.Signature):
     """Select the numbered sentences that state a fact the question needs.
 
-    Take sentences about the very persons, works and places that the question or the directions name, not about others
-    of a similar name. Take those with the names, relations and dates that lead on to the answer, such as a director, a
-    spouse or a parent. Select nothing if no sentence helps.
+    Take sentences about the very persons, works and places that are searched for, not about others of a similar name
+    or with a similar story. Take those with the names, relations and dates that lead on to the answer, such as a
+    director, a spouse or a parent. Select nothing if no sentence helps.
     """
 
     question: str = dspy.InputField(desc="the question to answer")
     knowledge: list[str] = dspy.InputField(desc=_KNOWLEDGE)
     reasoning_state: str = dspy.InputField(desc=_STATE)
     directions: list[str] = dspy.InputField(desc="what was searched for")
-    sentences: list[str] = dspy.InputField(desc="numbered sentences, each with the title of its page")
-    selected: list[int] = dspy.OutputField(desc="numbers of the sentences that help", max_length=6)
-
-
-class SelectFindings(dspy.Signature):
-    """Select the numbered sentences that state any fact the question needs.
-
-    Take sentences about the very persons, works and places that the question or the knowledge names, not about others
-    of a similar name. Take those with the names, relations and dates that lead on to the answer, such as a director, a
-    spouse or a parent. Select nothing if no sentence helps.
-    """
-
-    question: str = dspy.InputField(desc="the question to answer")
-    knowledge: list[str] = dspy.InputField(desc=_KNOWLEDGE)
-    reasoning_state: str = dspy.InputField(desc=_STATE)
     sentences: list[str] = dspy.InputField(desc="numbered sentences, each with the title of its page")
     selected: list[int] = dspy.OutputField(desc="numbers of the sentences that help", max_length=6)
 

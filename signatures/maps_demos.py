@@ -1,7 +1,7 @@
 """Demos for the roles of MAPS, for models too small to follow instructions alone.
 
 Every name is made up, so that nothing in a demo can pass for evidence. There is one plan for each situation a planner
-can be in: nothing known, a bridge found, a family chain half way, everything known.
+can be in: nothing known, a bridge found, a chain at its first and at its next link, everything known.
 """
 
 from __future__ import annotations
@@ -65,6 +65,15 @@ _PLANS: list[dict[str, Any]] = [
     },
     {
         "question": _FIRM,
+        "knowledge": _FIRM_FACTS[:1],
+        "reasoning_state": "Known: the founder, Perrin Askew. Open: his university and its country.",
+        "known": ["founder of Brightwater Instruments: Perrin Askew"],
+        "missing": "the university where Perrin Askew studied, then its country",
+        "sufficient": False,
+        "directions": ["university where Perrin Askew studied"],
+    },
+    {
+        "question": _FIRM,
         "knowledge": _FIRM_FACTS,
         "reasoning_state": "Known: the founder, his university and its country, Norway. Open: nothing.",
         "known": ["founder: Perrin Askew", "university: Tarnvik Polytechnic", "country: Norway"],
@@ -95,6 +104,13 @@ _WRITES: list[dict[str, Any]] = [
         "reasoning_state": "Known: the directors Imre Voskuil and Odette Lammers. Open: their dates of birth.",
         "directions": ["date of birth of Imre Voskuil", "date of birth of Odette Lammers"],
         "queries": ["When was Imre Voskuil born?", "When was Odette Lammers born?"],
+    },
+    {
+        "question": _FIRM,
+        "knowledge": [],
+        "reasoning_state": "",
+        "directions": ["founder of Brightwater Instruments"],
+        "queries": ["Who founded Brightwater Instruments?"],
     },
 ]
 
@@ -136,7 +152,7 @@ _SELECTIONS: list[dict[str, Any]] = [
             "[1] Brightwater Bay: Brightwater Bay is a bay with a small harbour.",
             "[2] Brightwater Instruments: Brightwater Instruments makes clocks for ships.",
             "[3] " + _FIRM_FACTS[0],
-            "[4] Askew Street: Askew Street is named after an alderman.",
+            "[4] Jonas Tarn: The instrument maker Jonas Tarn studied at the University of Graz in Austria.",
         ],
         "selected": [3],
     },
