@@ -101,7 +101,7 @@ class MAPS(SearchProgram):
         super().__init__(retriever, **options)
         self.config = MAPSConfig(directions, passages, max_rounds, min_rounds, list_directions, disentangle, refine)
         whole = (lambda signature: signature) if disentangle else with_history
-        refining = {"distil": roles.DistilKnowledge, "select": roles.SelectKnowledge}[refine]
+        refining: type[dspy.Signature] = roles.DistilKnowledge if refine == "distil" else roles.SelectKnowledge
         if list_directions:
             self.propose = dspy.Predict(whole(roles.ProposeDirections))
             self.write = dspy.Predict(whole(roles.WriteSubQueries))
