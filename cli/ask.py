@@ -13,6 +13,7 @@ import typer
 from maps_rag.cli.console import Screen, Spinner
 from maps_rag.cli.defaults import LOCAL_MODELS, choose_knobs, runs_here
 from maps_rag.cli.errors import CommandError
+from maps_rag.cli.index_build import unpack_encoder
 from maps_rag.cli.quiet import after_imports
 from maps_rag.cli.rounds import answer_question
 
@@ -67,7 +68,7 @@ def ask(
     refine: Annotated[
         Refine | None,
         typer.Option(
-            help="distil: the model writes what it learned; select: it picks sentences and cites them "
+            help="distil: the model writes what it learned; select: it picks passages and cites them "
             "(distil; local models select).",
             show_default=False,
         ),
@@ -88,16 +89,19 @@ def ask(
     screen = Screen(quiet_stdout=as_json)
     with Spinner(screen.live, "Opening the index"):
         from maps_rag.programs import METHODS, create
-        from maps_rag.programs.retrieval import E5Retriever
+        from maps_rag.programs.retrieval import E5Retriever, Manifest
 
         after_imports()
         has = METHODS[method].knobs() if method in METHODS and preset is None else ()
         knobs = choose_knobs(lm, api_base, has, **given)
         values = (preset or Preset.paper).value
-        create(method, None, values, **knobs)  # what cannot be is found before anything is loaded
+        program = create(method, None, values, **knobs)  # what cannot be is found before anything is loaded
+    unpack_encoder(Manifest.read(index).encoder)
+    model = None if runs_here(lm, api_base) else open_model(lm, api_base, screen)
+    with Spinner(screen.live, "Opening the index"):
         program = create(method, E5Retriever(index), values, **knobs)
         after_imports()
-    program.set_lm(open_model(lm, api_base, screen))
+    program.set_lm(model or open_model(lm, api_base, screen))
     prediction = answer_question(program, question, screen)
     if as_json:
         print_json({"question": question, "method": method, "lm": lm, "index": str(index), **prediction.toDict()})

@@ -7,7 +7,7 @@ from typing import Any
 
 LOCAL_MODELS = ("local", "local-small")
 # Ours: small models on few cores. Fewer passages and rounds keep a question within a minute or two, one round is run
-# even where the model claims to know enough, and selecting sentences keeps it from making facts up. Other models get
+# even where the model claims to know enough, and selecting passages keeps it from making facts up. Other models get
 # the defaults of the Python interface.
 LOCAL_KNOBS: dict[str, Any] = {"passages": 3, "max_rounds": 3, "min_rounds": 1, "refine": "select"}
 
