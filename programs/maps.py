@@ -195,7 +195,6 @@ class MAPS(SearchProgram):
         inputs = self._view(state)
         if self.config.list_directions:
             inputs["directions"] = list(directions)
-        facts: list[tuple[str, Passage | None]]
         if self.config.refine == "distil":
             facts = yield from self._distil(state, passages, inputs)
         else:
@@ -210,7 +209,7 @@ class MAPS(SearchProgram):
 
     def _distil(
         self, state: _State, passages: Sequence[Passage], inputs: dict[str, Any]
-    ) -> Generator[Any, Any, list[tuple[str, None]]]:
+    ) -> Generator[Any, Any, list[tuple[str, Passage | None]]]:
         """The paper's refinement: the model writes this round's knowledge and the new state."""
         reply = yield Ask(
             self.refine,
@@ -223,10 +222,10 @@ class MAPS(SearchProgram):
 
     def _select(
         self, state: _State, passages: Sequence[Passage], inputs: dict[str, Any], least: int
-    ) -> Generator[Any, Any, list[tuple[str, Passage]]]:
+    ) -> Generator[Any, Any, list[tuple[str, Passage | None]]]:
         """Ours: the model picks passages. No state is kept: small models filled it with what demos or wishes said."""
-        known = set(state.sources)
-        candidates = [passage for passage in passages if passage not in known] or passages
+        known = {source.id for source in state.sources if source is not None}
+        candidates = [passage for passage in passages if passage.id not in known] or passages
         texts = [opening(passage) for passage in candidates]
         reply = yield Ask(
             self.refine,

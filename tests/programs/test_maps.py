@@ -7,6 +7,7 @@ import itertools
 import json
 import re
 import threading
+from dataclasses import replace
 
 import dspy
 import pytest
@@ -192,10 +193,18 @@ def test_selecting_copies_first_sentences_verbatim_with_their_passage_id():
     assert prediction.citations == [{"id": "q/1", "title": "Title q 1"}]
 
 
-def test_what_was_selected_is_not_offered_again():
+def test_what_was_selected_is_not_offered_again_even_where_another_query_finds_it():
+    class Growing(StubRetriever):
+        """The same passages each time, with scores that depend on the query."""
+
+        def search(self, queries, k):
+            self.asked = getattr(self, "asked", 0) + 1
+            found = StubRetriever("Other text.").search(["q"] * len(queries), k)
+            return [[replace(passage, score=passage.score / self.asked) for passage in each] for each in found]
+
     lm = scripted_lm(selecting([1]))
     with dspy.context(lm=lm):
-        prediction = MAPS(StubRetriever("Other text."), refine="select", passages=3, max_rounds=2)(question="Q?")
+        prediction = MAPS(Growing(), refine="select", passages=3, max_rounds=2)(question="Q?")
     refine = [prompt for prompt in prompts(lm) if "[1] Title" in prompt]
     assert [[f"Title q {n}: Other" in prompt.split("[1]")[1] for n in range(3)] for prompt in refine] == [
         [True, True, True],
