@@ -73,6 +73,13 @@ def ask(
             show_default=False,
         ),
     ] = None,
+    cache: Annotated[
+        bool,
+        typer.Option(
+            "--cache/--no-cache",
+            help="Take replies that the same model gave to the same prompt before, at whatever address.",
+        ),
+    ] = True,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object to standard output, progress to standard error.")
     ] = False,
@@ -97,11 +104,11 @@ def ask(
         values = (preset or Preset.paper).value
         program = create(method, None, values, **knobs)  # what cannot be is found before anything is loaded
     unpack_encoder(Manifest.read(index).encoder)
-    model = None if runs_here(lm, api_base) else open_model(lm, api_base, screen)
+    model = None if runs_here(lm, api_base) else open_model(lm, api_base, screen, cache)
     with Spinner(screen.live, "Opening the index"):
         program = create(method, E5Retriever(index), values, **knobs)
         after_imports()
-    program.set_lm(model or open_model(lm, api_base, screen))
+    program.set_lm(model or open_model(lm, api_base, screen, cache))
     prediction = answer_question(program, question, screen)
     if as_json:
         print_json({"question": question, "method": method, "lm": lm, "index": str(index), **prediction.toDict()})
@@ -121,13 +128,13 @@ def checked_question(question: str) -> str:
     return question.strip()
 
 
-def open_model(lm: str, api_base: str | None, screen: Screen) -> dspy.LM:
+def open_model(lm: str, api_base: str | None, screen: Screen, cache: bool = True) -> dspy.LM:
     """Return the language model of a name, fetching its weights with a progress bar where they are not here yet."""
     from maps_rag.programs import fetch_weights, language_model
 
     if runs_here(lm, api_base) and lm in LOCAL_MODELS:
         fetch_weights(lm)
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {} if cache else {"cache": False}
     if api_base is not None and (key := os.environ.get("OPENAI_API_KEY")):
         options["api_key"] = key
     with Spinner(screen.live, f"Starting the language model {lm}"):
