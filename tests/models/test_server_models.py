@@ -322,8 +322,6 @@ def test_an_unknown_name_is_refused_with_what_is_allowed(name):
 @pytest.mark.parametrize(
     "address", ["localhost:8000", "", "ftp://host/v1", "http://", "http://[::1", "http://host:x/v1", "http://:80", 5]
 )
-    "address", ["localhost:8000", "", "ftp://host/v1", "http://", "http://[::1", "http://host:x/v1", "http://:80", 5]
-)
 def test_an_address_that_is_none_is_refused(address):
     with pytest.raises(UserError, match="http://localhost:8000/v1"):
         language_model("openai/x", address)
