@@ -16,6 +16,8 @@ _NOT_AN_END = re.compile(
     r"|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec|e\.g|i\.e|U\.S|U\.K))\.$"
 )
 _END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9])")
+# Text without spaces between its words ends a sentence by its sign alone.
+_CUT = re.compile(rf"{_END.pattern}|(?<=[。！？])")  # noqa: RUF001
 
 
 def merge_passages(results: Sequence[Sequence[Passage]]) -> list[Passage]:
@@ -36,14 +38,18 @@ def merge_passages(results: Sequence[Sequence[Passage]]) -> list[Passage]:
 
 
 def cut_passage(passage: Passage, characters: int) -> Passage:
-    """Shorten a passage's text to at most ``characters``, at the last sentence or word that ends before."""
+    """Shorten a passage's text to at most ``characters``, at the last sentence or word that ends before.
+
+    Neither costs more than half of what is allowed: where the last end is earlier, the cut is made regardless.
+    """
     if len(passage.text) <= characters:
         return passage
     head = passage.text[:characters]
-    ends = [match.start() for match in _END.finditer(passage.text[: characters + 2]) if match.start() <= characters]
+    ends = [match.start() for match in _CUT.finditer(passage.text[: characters + 2]) if match.start() <= characters]
     if ends and ends[-1] >= characters // 2:
         return replace(passage, text=head[: ends[-1]])
-    return replace(passage, text=head.rsplit(" ", 1)[0] + " ...")
+    space = head.rfind(" ")
+    return replace(passage, text=head[: space if space >= characters // 2 else characters] + " ...")
 
 
 def split_sentences(text: str) -> list[str]:

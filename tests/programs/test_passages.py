@@ -25,7 +25,7 @@ ranked = st.lists(
     max_size=6,
     unique_by=lambda passage: passage.id,
 ).map(lambda found: sorted(found, key=lambda passage: -passage.score))
-prose = st.text(alphabet="AbcZ .!?()\"'\n1,", max_size=400)
+prose = st.text(alphabet="AbcZ。 .!?()\"'\n1,", max_size=400)
 
 
 def passage(text, title="T", id="p"):
@@ -79,6 +79,16 @@ def test_a_passage_is_cut_at_the_end_of_a_sentence_where_one_ends_late_enough():
 
 def test_a_passage_without_such_an_end_is_cut_at_a_word_and_says_so():
     assert cut_passage(passage("one two three four five six seven"), 15).text == "one two three ..."
+
+
+def test_a_passage_whose_only_space_is_early_keeps_its_text():
+    text = "Title " + "x" * 300
+    assert cut_passage(passage(text), 100).text == text[:100] + " ..."
+
+
+def test_a_passage_without_spaces_is_cut_at_the_end_of_a_sentence():
+    text = "東京 " + "これは長い文章です。" * 300  # by hand: 3 + 119 * 10 characters are 1193
+    assert cut_passage(passage(text), 1200).text == "東京 " + "これは長い文章です。" * 119
 
 
 def test_a_cut_passage_keeps_id_title_and_score():
