@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import inspect
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -122,24 +123,46 @@ def passages_in(found: Any, k: int) -> list[Passage]:
     """
     if isinstance(found, dspy.Prediction):
         return _from_prediction(found)[:k]
-    if isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
+    if not _is_several(found):
         raise UserError(
             f"the retriever returned {type(found).__name__}; it must return a list of passages or a Prediction"
         )
     return [_passage(item) for item in found][:k]
 
 
+def _is_several(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+
+
 def _from_prediction(found: dspy.Prediction) -> list[Passage]:
     if "passages" not in found:
         raise UserError(f"the retriever's Prediction has no passages, only {', '.join(found.keys()) or 'nothing'}")
-    passages = [_passage(item) for item in found.passages]
-    ids = found.get("ids") or found.get("indices") or [None] * len(passages)
-    scores = found.get("scores") or [None] * len(passages)
-    titles = found.get("titles") or [None] * len(passages)
+    if not _is_several(found.passages):
+        raise UserError(
+            f"the passages of the retriever's Prediction are a {type(found.passages).__name__}; give a list of passages"
+        )
+    items = list(found.passages)
+    passages = [_passage(item) for item in items]
+    ids, scores, titles = (
+        _column(found, names, len(passages)) for names in (("ids", "indices"), ("scores",), ("titles",))
+    )
     return [
         _make(_long(passage), identifier, title, score) if not isinstance(item, Passage) else passage
-        for item, passage, identifier, title, score in zip(found.passages, passages, ids, titles, scores, strict=True)
+        for item, passage, identifier, title, score in zip(items, passages, ids, titles, scores, strict=True)
     ]
+
+
+def _column(found: dspy.Prediction, names: Sequence[str], count: int) -> list[Any]:
+    """Return the first of some lists of a Prediction that is there and not empty, one value per passage."""
+    for name in names:
+        if (values := found.get(name)) is None:
+            continue
+        column = list(values) if _is_several(values) else [values]
+        if column and len(column) != count:
+            raise UserError(f"the retriever's Prediction has {count} passages, but {len(column)} {name}")
+        if column:
+            return column
+    return [None] * count
 
 
 def _long(passage: Passage) -> str:
@@ -171,4 +194,10 @@ def _make(text: str, identifier: Any = None, title: Any = None, score: Any = Non
         title, text = (left, right) if bar and len(left) <= _LONGEST_TITLE and "\n" not in left else ("", text)
     if identifier is None:
         identifier = hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return Passage(str(identifier), title, text, 0.0 if score is None else float(score))
+    try:
+        number = 0.0 if score is None else float(score)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise UserError(f"a passage has the score {score!r}; it must be a finite number, or be left out")
+    return Passage(str(identifier), title, text, number)

@@ -74,6 +74,13 @@ def test_a_prediction_gives_its_ids_scores_and_titles():
     assert found == [[Passage("a", "T", "x", 0.5), Passage("b", "", "y", 0.25)]]
 
 
+def test_a_prediction_may_hold_arrays():
+    prediction = dspy.Prediction(passages=["T | x", "y"], ids=np.array([3, 4]), scores=np.array([0.5, 0.25], "float32"))
+    (found,) = as_retriever(lambda query, k: prediction).search(["q"], 5)
+    assert found == [Passage("3", "T", "x", 0.5), Passage("4", "", "y", 0.25)]
+    assert [type(passage.score) for passage in found] == [float, float]
+
+
 def test_our_own_retriever_called_as_a_function_gives_what_its_search_gives(retriever):
     assert as_retriever(lambda query, k: retriever(query, k)).search(["a"], 3) == retriever.search(["a"], 3)
 
@@ -147,6 +154,11 @@ def test_a_class_and_a_function_without_a_query_are_refused():
         ([3], "a passage is a int without a text"),
         ([{"id": 1}], "without a text"),
         (dspy.Prediction(answer="x"), "has no passages, only answer"),
+        (dspy.Prediction(passages="abc"), "passages of the retriever's Prediction are a str"),
+        (dspy.Prediction(passages=["x", "y"], ids=["a"]), "has 2 passages, but 1 ids"),
+        (dspy.Prediction(passages=["x"], scores=["high"]), "the score 'high'; it must be a finite number"),
+        ([{"text": "x", "score": "high"}], "the score 'high'"),
+        ([{"text": "x", "score": float("nan")}], "the score nan"),
     ],
 )
 def test_results_of_another_kind_are_refused(result, match):
