@@ -43,23 +43,27 @@ class Limits:
     demos: bool | None = None
 
     def __post_init__(self) -> None:
-        for name in ("max_calls", "max_tokens"):
-            check_count(name, getattr(self, name), optional=True)
-        check_count("passage_chars", self.passage_chars, minimum=100)
+        check_count("max_calls", self.max_calls, optional=True)
+        check_count("max_tokens", self.max_tokens, maximum=10**9, optional=True)
+        check_count("passage_chars", self.passage_chars, minimum=100, maximum=10**9)
+        check_switch("demos", self.demos, optional=True)
 
 
-def check_count(name: str, value: Any, *, minimum: int = 1, optional: bool = False) -> None:
-    """Raise a UserError unless ``value`` is a whole number of at least ``minimum`` (or None, where optional)."""
+def check_count(name: str, value: Any, *, minimum: int = 1, maximum: int = 10_000, optional: bool = False) -> None:
+    """Raise a UserError unless ``value`` is a whole number in these bounds (or None, where optional)."""
     if optional and value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
         raise UserError(f"{name} must be a whole number of at least {minimum}, but got {value!r}.")
+    if value > maximum:
+        raise UserError(f"{name} must be at most {maximum}, but got {value!r}.")
 
 
-def check_switch(name: str, value: Any) -> None:
-    """Raise a UserError unless ``value`` is True or False."""
-    if not isinstance(value, bool):
-        raise UserError(f"{name} must be True or False, but got {value!r}.")
+def check_switch(name: str, value: Any, *, optional: bool = False) -> None:
+    """Raise a UserError unless ``value`` is True or False (or None, where optional)."""
+    if not isinstance(value, bool) and not (optional and value is None):
+        allowed = "True, False or None" if optional else "True or False"
+        raise UserError(f"{name} must be {allowed}, but got {value!r}.")
 
 
 class SearchProgram(dspy.Module):  # type: ignore[misc]
@@ -115,7 +119,8 @@ class SearchProgram(dspy.Module):  # type: ignore[misc]
         :return: a prediction with ``answer``, ``passages``, ``knowledge``, ``reasoning_state``, ``rounds`` (retrieval
             rounds), ``steps`` (rounds + 1, as the paper counts), ``stop_reason``, ``failures``, ``usage`` and
             ``trajectory``.
-        :raises UserError: when the question is empty, the choices are no options or no language model is set.
+        :raises UserError: when the question is empty, the choices are no options, the method takes no such further
+            input or no language model is set.
         :raises dspy.utils.exceptions.LMError: when the model cannot be reached, after the LM's own ``num_retries``.
         """
         return effects.run(self._answer(question, choices, **inputs))
@@ -128,6 +133,13 @@ class SearchProgram(dspy.Module):  # type: ignore[misc]
         if not isinstance(question, str) or not question.strip():
             raise UserError(f"The question is empty (got {question!r}): give a question as text.")
         asked = with_choices(question.strip(), choices)
+        taken = inspect.signature(self.steps)
+        try:
+            taken.bind(asked, **inputs)
+        except TypeError as error:
+            raise UserError(
+                f"{type(self).__name__} takes {', '.join([*taken.parameters, 'choices'])}, but got {error}."
+            ) from None
         run = Run(self, asked)
         outcome = yield from run.drive(self.steps(asked, **inputs))
         record = run.trajectory

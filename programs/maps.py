@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import dspy
-from maps_rag.programs.base import SearchProgram, check_count
+from maps_rag.programs.base import SearchProgram, check_count, check_switch
 from maps_rag.programs.errors import UserError
 from maps_rag.programs.passages import citations, merge_passages, opening, show_passage
 from maps_rag.programs.steps import Ask, EndRound, Outcome, OutOfBudget, Search
@@ -40,6 +40,8 @@ class MAPSConfig:
         for name in ("directions", "passages", "max_rounds"):
             check_count(name, getattr(self, name))
         check_count("min_rounds", self.min_rounds, minimum=0)
+        for name in ("list_directions", "disentangle"):
+            check_switch(name, getattr(self, name))
         if self.min_rounds > self.max_rounds:
             raise UserError(f"min_rounds ({self.min_rounds}) must not exceed max_rounds ({self.max_rounds}).")
         if self.refine not in ("distil", "select"):

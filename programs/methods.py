@@ -68,7 +68,13 @@ METHODS: dict[str, Method] = {
     "rag-fusion": Method(rag_fusion.RAGFusion, rag_fusion.PRESETS, "Rackauckas 2024, arXiv 2402.03367", "2", "N"),
     "ircot": Method(ircot.IRCoT, ircot.PRESETS, "Trivedi et al. 2023, arXiv 2212.10509", "R + 1", "R"),
     "s3": Method(s3.S3, s3.PRESETS, "Jiang et al. 2025, arXiv 2505.14146", "R + 1", "R", trained=True),
-    "search-o1": Method(search_o1.SearchO1, search_o1.PRESETS, "Li et al. 2025, arXiv 2501.05366", "2R + 1", "R"),
+    "search-o1": Method(
+        search_o1.SearchO1,
+        search_o1.PRESETS,
+        "Li et al. 2025, arXiv 2501.05366",
+        "2R + 1 (1 more per query that is not searched)",
+        "R",
+    ),
     "parallel-search": Method(
         parallel_search.ParallelSearch,
         parallel_search.PRESETS,
@@ -108,10 +114,10 @@ def create(name: str, retriever: Any = None, preset: str = "paper", **knobs: Any
     :param knobs: arguments of the constructor that override those of the preset.
     :raises UserError: when the name, the preset or a knob is unknown, or a knob is one that the method fixes.
     """
-    if name not in METHODS:
+    if not isinstance(name, str) or name not in METHODS:
         raise UserError(f"There is no method {name!r}. There are: {', '.join(METHODS)}.")
     method = METHODS[name]
-    if preset not in method.presets:
+    if not isinstance(preset, str) or preset not in method.presets:
         raise UserError(f"{name} has no preset {preset!r}. It has: {', '.join(method.presets)}.")
     if fixed := sorted(set(knobs) & set(method.fixed)):
         switches = ", ".join(f"{knob}={method.fixed[knob]!r}" for knob in fixed)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import dspy
-from maps_rag.programs.base import SearchProgram, check_count
-from maps_rag.programs.errors import UserError
+from maps_rag.programs.base import SearchProgram, check_count, check_switch
 from maps_rag.programs.passages import merge_passages
 from maps_rag.programs.reader import answer_from_passages
 from maps_rag.programs.steps import Ask, EndRound, Outcome, OutOfBudget, Search
@@ -37,8 +36,7 @@ class RAGFusionConfig:
     def __post_init__(self) -> None:
         check_count("rewrites", self.rewrites)
         check_count("passages", self.passages)
-        if not isinstance(self.search_question, bool):
-            raise UserError(f"search_question must be True or False, but got {self.search_question!r}.")
+        check_switch("search_question", self.search_question)
 
 
 class RAGFusion(SearchProgram):
