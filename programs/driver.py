@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import dspy
@@ -18,8 +18,9 @@ from dspy.utils.exceptions import AdapterParseError, ContextWindowExceededError,
 from maps_rag.programs.effects import Effects, Fork, Pause, Retrieve
 from maps_rag.programs.lm_call import LMCall, inner_predict, language_model_of
 from maps_rag.programs.models import ReplyCutOffError, retry_delay
-from maps_rag.programs.passages import cut_passage
+from maps_rag.programs.passages import check_results, cut_passage
 from maps_rag.programs.steps import Ask, EndRound, Outcome, OutOfBudget, Search
+from maps_rag.programs.texts import stated
 from maps_rag.programs.trajectory import Call, Round, SearchRecord, Trajectory
 from maps_rag.programs.types import Passage
 from maps_rag.signatures.fields import bounded
@@ -54,6 +55,8 @@ class Run:
         self.trajectory = Trajectory(question, type(program).__name__, program.settings())
         self.roles = {id(module): name for name, module in vars(program).items() if isinstance(module, dspy.Module)}
         self.searches: list[SearchRecord] = []
+        self.calls = 0  # made or allowed, those side by side included, which reach the trajectory later
+        self.tokens = 0
         self.listener = LISTENER.get()
         self.lock = threading.Lock()
 
@@ -75,7 +78,7 @@ class Run:
                 except Exception as error:  # the method sees it at its yield, and may handle it
                     raised = error
         except StopIteration as done:
-            outcome: Outcome = done.value
+            outcome: Outcome = replace(done.value, answer=stated(done.value.answer))
         finally:
             steps.close()
             self.trajectory.seconds = time.perf_counter() - start
@@ -87,7 +90,7 @@ class Run:
     def _perform(self, step: Any) -> Effects[Any]:
         match step:
             case Ask():
-                self._check_budget([step])
+                self._allow([step])
                 return (yield from self._ask(step, self.trajectory.calls))
             case Search(queries, k):
                 return (yield from self._search(queries, k))
@@ -95,7 +98,7 @@ class Run:
                 self._end_round(step)
                 return None
             case [*asks] if asks and all(isinstance(ask, Ask) for ask in asks):
-                self._check_budget(asks)
+                self._allow(asks)
                 calls: list[list[Call]] = [[] for _ in asks]
                 try:
                     return (yield Fork([self._ask(*branch) for branch in zip(asks, calls, strict=True)]))
@@ -103,22 +106,30 @@ class Run:
                     self.trajectory.calls.extend(call for branch in calls for call in branch)
         raise TypeError(f"steps() may yield Ask, a list of Ask, Search or EndRound, not {type(step).__name__}")
 
-    def _check_budget(self, asks: Sequence[Ask]) -> None:
-        # One call stays in reserve for the answer.
-        if not any(ask.final for ask in asks) and self._spent(len(asks) + 1):
-            raise OutOfBudget
+    def _allow(self, asks: Sequence[Ask]) -> None:
+        """Take calls out of the budget, or raise OutOfBudget; a final call is always made."""
+        final = any(ask.final for ask in asks)
+        if not self._take(len(asks), final):
+            if not final:
+                raise OutOfBudget
+            self.calls += len(asks)
 
-    def _spent(self, calls: int) -> bool:
-        """Return whether the budget does not allow so many more calls."""
-        limits, done = self.program.limits, self.trajectory
-        if limits.max_calls is not None and len(done.calls) + calls > limits.max_calls:
+    def _take(self, calls: int, final: bool) -> bool:
+        """Take so many calls out of the budget, one more staying for the answer; False where it does not have them."""
+        limits = self.program.limits
+        with self.lock:
+            needed = self.calls + calls + (not final)
+            if limits.max_calls is not None and needed > limits.max_calls:
+                return False
+            if limits.max_tokens is not None and self.tokens >= limits.max_tokens:
+                return False
+            self.calls += calls
             return True
-        return limits.max_tokens is not None and done.tokens >= limits.max_tokens
 
     def _ask(self, ask: Ask, calls: list[Call]) -> Effects[dspy.Prediction]:
         role = self.roles.get(id(ask.predictor), type(ask.predictor).__name__)
         for attempt in range(ask.retries + 1):
-            if attempt and self._spent(1):
+            if attempt and not self._take(1, ask.final):
                 break
             call = Call(role, self.round)
             calls.append(call)
@@ -187,6 +198,8 @@ class Run:
         return arguments
 
     def _count(self, call: Call, effect: LMCall) -> None:
+        with self.lock:
+            self.tokens += sum(request.prompt_tokens + request.completion_tokens for request in effect.requests)
         call.seconds += effect.seconds
         call.requests += len(effect.requests)
         for request in effect.requests:
@@ -201,7 +214,8 @@ class Run:
     def _search(self, queries: Sequence[str], k: int) -> Effects[list[list[Passage]]]:
         found = yield Retrieve(self.program.retriever, list(queries), k)
         limit = self.program.limits.passage_chars
-        results = [[cut_passage(passage, limit) for passage in result] for result in found]
+        checked = check_results(found, len(queries), k, self.program.retriever)
+        results = [[cut_passage(passage, limit) for passage in result] for result in checked]
         for query, result in zip(queries, results, strict=True):
             self.searches.append(
                 SearchRecord(query, [passage.id for passage in result], [passage.score for passage in result])

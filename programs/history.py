@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import dspy
 from maps_rag.programs.reader import NO_ANSWER
 from maps_rag.programs.steps import Ask
-from maps_rag.programs.texts import plain_query, says_something
+from maps_rag.programs.texts import plain_query
 from maps_rag.signatures.history import RESULT, SEARCH
 
 NO_ACTION = "Neither a search nor an answer was given: search, or answer."
@@ -17,12 +17,7 @@ NO_ACTION = "Neither a search nor an answer was given: search, or answer."
 def asked_for(queries: Sequence[str], limit: int) -> list[str]:
     """Return the first ``limit`` usable queries, in order; repeats are kept."""
     cleaned = (plain_query(query) for query in queries)
-    return [query for query in cleaned if says_something(query)][:limit]
-
-
-def stated(answer: str) -> str:
-    """Return a stripped answer: empty where the model only wrote that it has none."""
-    return answer.strip() if says_something(answer) else ""
+    return [query for query in cleaned if query][:limit]
 
 
 def same_query(query: str) -> str:

@@ -11,6 +11,7 @@ from maps_rag.programs.base import SearchProgram, check_count
 from maps_rag.programs.passages import show_passage, split_sentences
 from maps_rag.programs.reader import answer_from_passages
 from maps_rag.programs.steps import Ask, EndRound, Outcome, OutOfBudget, Search
+from maps_rag.programs.texts import stated
 from maps_rag.programs.types import Passage
 from maps_rag.signatures.ircot import IRCOT_DEMOS, ThinkNextSentence
 from maps_rag.signatures.vanilla_rag import AnswerFromPassages
@@ -89,7 +90,7 @@ class IRCoT(SearchProgram):
                     passages=[show_passage(passage) for passage in passages.values()],
                     thoughts=thoughts,
                 )
-                query = first_sentence(reply.thought)
+                query = stated(first_sentence(reply.thought))
                 if query:
                     thoughts.append(query)
                 yield EndRound(passages=found, reasoning_state=" ".join(thoughts))

@@ -14,6 +14,7 @@ from dspy.clients.legacy_outputs import value
 from dspy.utils.exceptions import AdapterParseError, LMConfigurationError, LMError
 from maps_rag.programs.errors import UserError
 from maps_rag.programs.models import ReplyCutOffError, adapter_for, strip_think
+from maps_rag.programs.models.replies import is_cut
 
 _DEFAULT_ADAPTER = dspy.ChatAdapter()
 
@@ -49,6 +50,7 @@ class Request:
     cached_prompt_tokens: int = 0
     cache_hit: bool = False
     cut_off: bool = False
+    end_known: bool = True
     empty: bool = False
 
 
@@ -138,6 +140,7 @@ def _request_of(entry: dict[str, Any]) -> Request:
         cached_prompt_tokens=cached,
         cache_hit=bool(getattr(response, "cache_hit", False)) or (not billed and prompt + completion > 0),
         cut_off=finish == "length",
+        end_known=bool(finish),
         empty=not any(output.get("text") if isinstance(output, dict) else output for output in entry["outputs"] or []),
     )
 
@@ -146,14 +149,44 @@ class _CutOff(Exception):  # noqa: N818 - leaves this module as a ReplyCutOffErr
     """Raised while a reply is read; not a parse error, for which DSPy would ask again and which it would record."""
 
 
+def _whole(value: Any, deepest: int = 50) -> Any:
+    """Return what a model wrote without half characters (lone surrogates), which no file, encoder or server takes.
+
+    :raises RecursionError: Where lists or objects are nested deeper than ``deepest``.
+    """
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
+    if not isinstance(value, list | dict):
+        return value
+    if not deepest:
+        raise RecursionError
+    if isinstance(value, list):
+        return [_whole(item, deepest - 1) for item in value]
+    return {_whole(key): _whole(item, deepest - 1) for key, item in value.items()}
+
+
 def _reading(adapter: dspy.Adapter, requests: list[Request]) -> dspy.Adapter:
-    """Return a copy of an adapter that refuses a cut-off reply and drops ``<think>`` text before it parses."""
+    """Return a copy of an adapter that reads replies as every method needs it.
+
+    It refuses a reply that was cut off (by its brackets, where the server does not say how it ended) or is nested too
+    deeply, drops ``<think>`` text before it parses, and half characters after.
+    """
 
     def parse(signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
+        text = strip_think(completion)
+        if requests and not requests[-1].end_known and text.startswith("{") and is_cut(text, None):
+            requests[-1].cut_off = True
         if requests and requests[-1].cut_off:
             raise _CutOff(completion)
-        fields: dict[str, Any] = adapter.parse(signature, strip_think(completion))
-        return fields
+        try:
+            return {name: _whole(value) for name, value in adapter.parse(signature, text).items()}
+        except RecursionError:
+            raise AdapterParseError(
+                adapter_name=type(adapter).__name__,
+                signature=signature,
+                lm_response=completion,
+                message="The reply is nested too deeply.",
+            ) from None
 
     reading = copy.copy(adapter)
     reading.parse = parse

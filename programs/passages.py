@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Real
+from typing import Any
 
+from maps_rag.programs.errors import UserError
 from maps_rag.programs.types import Passage
 
 SENTENCES_PER_PASSAGE = 4  # ours: on 252 real questions the first four hold the answer in 91 to 98 % of gold passages
@@ -18,6 +22,42 @@ _NOT_AN_END = re.compile(
 _END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9])")
 # Text without spaces between its words ends a sentence by its sign alone.
 _CUT = re.compile(rf"{_END.pattern}|(?<=[。！？])")  # noqa: RUF001
+
+
+def check_results(found: Any, queries: int, k: int, retriever: Any) -> list[list[Passage]]:
+    """Return what a retriever returned for so many queries: at most ``k`` passages each, their scores plain floats.
+
+    :raises UserError: when it is no list of passages per query.
+    """
+
+    def refuse(what: str) -> UserError:
+        return UserError(
+            f"{type(retriever).__name__}.search returned {what}; for {queries} queries it must return {queries} lists "
+            f"of at most {k} Passage objects, whose id, title and text are strings and whose score is a finite number."
+        )
+
+    if not isinstance(found, list | tuple):
+        raise refuse(type(found).__name__)
+    if len(found) != queries:
+        raise refuse(f"{len(found)} results")
+    for result in found:
+        if not isinstance(result, list | tuple):
+            raise refuse(f"a result of the type {type(result).__name__}")
+        if fault := next(filter(None, map(_fault, result)), ""):
+            raise refuse(fault)
+    return [[replace(passage, score=float(passage.score)) for passage in result[:k]] for result in found]
+
+
+def _fault(passage: Any) -> str:
+    """Return what is wrong with a passage, or ""."""
+    if not isinstance(passage, Passage):
+        return f"a passage of the type {type(passage).__name__}"
+    for name in ("id", "title", "text"):
+        if not isinstance(value := getattr(passage, name), str):
+            return f"a passage with the {name} {value!r}"
+    if not isinstance(passage.score, Real) or not math.isfinite(passage.score):
+        return f"a passage with the score {passage.score!r}"
+    return ""
 
 
 def merge_passages(results: Sequence[Sequence[Passage]]) -> list[Passage]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import dspy
 from maps_rag.programs.base import SearchProgram, check_count
-from maps_rag.programs.history import stated
+from maps_rag.programs.history import NO_ACTION
 from maps_rag.programs.inverted import Abandoned, Perform, inverted
 from maps_rag.programs.passages import show_passage
 from maps_rag.programs.reader import NO_ANSWER
@@ -80,6 +80,8 @@ class _Session:
 
     def search(self, query: str) -> list[str]:
         """Search the corpus for passages about one person, work, place or event."""
+        if not query.strip():
+            return [NO_ACTION]
         try:
             (passages,) = self.perform(Search([query], self.program.config.passages))
             self.seen.update((passage.id, passage) for passage in passages)
@@ -140,7 +142,7 @@ class ReAct(SearchProgram):
         except _Broken as broken:
             raise broken.error from None
         return Outcome(
-            stated(reply.answer),
+            reply.answer,
             session.stop_reason,
             passages=list(session.seen.values()),
             extra={"reasoning": reply.reasoning, "react_trajectory": reply.trajectory},

@@ -8,11 +8,11 @@ from typing import Any
 
 import dspy
 from maps_rag.programs.base import SearchProgram, check_count, check_switch
-from maps_rag.programs.history import ask_answer, asked_for, condense, same_query, stated
+from maps_rag.programs.history import ask_answer, asked_for, condense, same_query
 from maps_rag.programs.passages import show_passage
 from maps_rag.programs.reader import NO_ANSWER
 from maps_rag.programs.steps import Ask, EndRound, Outcome, OutOfBudget, Search
-from maps_rag.programs.texts import says_something
+from maps_rag.programs.texts import says_something, stated
 from maps_rag.programs.types import Passage
 from maps_rag.signatures.direct import AnswerFromMemory
 from maps_rag.signatures.history import AnswerFromHistory, show_turn
@@ -50,7 +50,8 @@ class SearchO1(SearchProgram):
 
     Each turn the model reasons on from its full history and either writes a query or answers. A query is searched, a
     second call reads the passages against the condensed reasoning (reason-in-documents), and only what that call wrote
-    enters the history. R searches take 2R + 1 LM calls and R retrievals.
+    enters the history. R searches take 2R + 1 LM calls and R retrievals; each turn whose query is refused (searched
+    before, or beyond ``max_rounds``) takes one call more.
 
     Faithful: full history; condensed steps (:func:`~maps_rag.programs.history.condense`); a query already searched and
     a query beyond ``max_rounds`` get a message instead of a search and cost a turn; the turn cap gives no forced

@@ -10,10 +10,10 @@ import dspy
 from maps_rag.programs.base import SearchProgram, check_count, check_switch
 from maps_rag.programs.choices import INSTRUCTION
 from maps_rag.programs.errors import UserError
-from maps_rag.programs.history import stated
 from maps_rag.programs.passages import show_passage
 from maps_rag.programs.reader import NO_ANSWER
 from maps_rag.programs.steps import Ask, EndRound, Outcome, OutOfBudget, Search
+from maps_rag.programs.texts import stated
 from maps_rag.programs.types import Passage
 from maps_rag.signatures.direct import AnswerFromMemory
 from maps_rag.signatures.self_rag import SELF_RAG_DEMOS, AnswerAndCritique, DecideRetrieval

@@ -8,14 +8,15 @@ from collections.abc import Sequence
 def plain_query(text: str) -> str:
     """Cut a sub-query at the first bracket it closes but never opened: ``born?']}`` becomes ``born?``.
 
-    Small models close the list that they are writing inside its last item.
+    Small models close the list that they are writing inside its last item. Where nothing is left, or only a way to say
+    nothing, the sub-query is missing: "".
     """
     opened = 0
     for position, character in enumerate(text):
         opened += (character in "[{") - (character in "]}")
         if opened < 0:
-            return text[:position].rstrip(" '\"")
-    return text.strip()
+            return stated(text[:position].strip().rstrip(" '\""))
+    return stated(text)
 
 
 def distinct(texts: Sequence[str], limit: int) -> list[str]:
@@ -30,3 +31,11 @@ def distinct(texts: Sequence[str], limit: int) -> list[str]:
 def says_something(text: str) -> bool:
     """Return whether a written piece of knowledge is more than a way to say "nothing"."""
     return text.strip().strip(".()").casefold() not in {"", "none", "nothing", "n/a", "null", "unknown"}
+
+
+def stated(text: str) -> str:
+    """Return a stripped answer or query: empty where the model only wrote that it has none.
+
+    DSPy reads a JSON null in a text field as the word "None".
+    """
+    return text.strip() if says_something(text) else ""
