@@ -11,6 +11,7 @@ from maps_rag.cli.ask import ask
 from maps_rag.cli.demo import demo
 from maps_rag.cli.entry import INTERRUPTED
 from maps_rag.cli.errors import explain, report
+from maps_rag.cli.eval import evaluate_methods
 from maps_rag.cli.index_build import build
 from maps_rag.cli.index_info import info
 from maps_rag.cli.methods import methods
@@ -59,6 +60,7 @@ index.command("info")(info)
 app.command("demo")(demo)
 app.add_typer(index, name="index")
 app.command("ask")(ask)
+app.command("eval")(evaluate_methods)
 app.command("methods")(methods)
 
 
