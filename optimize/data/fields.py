@@ -127,7 +127,9 @@ class Row:
         return item[0], item[1]
 
     def _transposed(self, field: str, columns: Mapping[str, Any]) -> list[dict[str, Any]]:
-        lists = {name: values for name, values in columns.items() if isinstance(values, list | tuple)}
+        lists = {name: values for name, values in columns.items() if values is not None}
+        if not all(isinstance(values, list | tuple) for values in lists.values()):
+            self.fail(field, "must be a list, or an object of lists")
         if len({len(values) for values in lists.values()}) > 1:
             self.fail(field, f"has columns of unequal length: {', '.join(sorted(lists))}")
         return [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]

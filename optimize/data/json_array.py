@@ -72,16 +72,16 @@ class _Text:
 
     def value(self, where: str) -> Any:
         """Parse the value that begins here and move past it."""
-        self.peek()
         decoder = json.JSONDecoder()
         while True:
             try:
                 value, end = decoder.raw_decode(self._window, self._at)
             except json.JSONDecodeError as error:
+                line = self._line_of(error.pos)
                 cut = error.pos >= len(self._window) - _TAIL or error.msg.startswith("Unterminated string")
                 if cut and self._more():
                     continue
-                raise UserError(f"{where}: not a JSON object ({error.msg}, line {self._line_of(error.pos)})") from None
+                raise UserError(f"{where}: not a JSON object ({error.msg}, line {line})") from None
             except RecursionError:
                 raise UserError(f"{where}: not a JSON object that can be read (too deep)") from None
             self._move(end)

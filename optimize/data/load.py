@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import heapq
 import json
@@ -55,7 +56,7 @@ def load_questions(
     if file is not None:
         if split is not None:
             raise UserError(f"split {split!r} was given with the file {file}, which is one split: leave split out")
-        questions = _questions(read_rows(file), name and name.name, guess_name(file), str(file))
+        questions = _questions(read_rows(file), name.name if name else None, guess_name(file), str(file))
     else:
         assert name is not None
         wanted = name.named_split(split)
@@ -87,21 +88,26 @@ def data_hash(examples: Iterable[dspy.Example]) -> str:
 def _source(dataset: str | PathLike[str]) -> tuple[DataSet | None, Path | None]:
     """Return the set, if it is named, and the file, if one is given."""
     if not isinstance(dataset, str):
-        return None, _file(Path(dataset), str(dataset))
+        return None, _file(str(dataset), str(dataset))
     known = find_data_set(dataset)
     if known:
         return known, None
     before, sign, after = dataset.partition("=")
     named = find_data_set(before) if sign else None
     if named:
-        return named, _file(Path(after).expanduser(), dataset)
-    return None, _file(Path(dataset).expanduser(), dataset)
+        return named, _file(after, dataset)
+    return None, _file(dataset, dataset)
 
 
-def _file(path: Path, given: str) -> Path:
-    if path.is_file():
-        return path
-    problem = "a folder; name one of its files" if path.is_dir() else "no data set and no file"
+def _file(name: str, given: str) -> Path:
+    problem = "no data set and no file"
+    # A name can be too long for a file, or begin with "~" and name no user.
+    with contextlib.suppress(OSError, RuntimeError):
+        path = Path(name).expanduser()
+        if path.is_file():
+            return path
+        if path.is_dir():
+            problem = "a folder; name one of its files"
     names = ", ".join(DATA_SETS)
     raise UserError(f"{given!r} is {problem}; data sets are {names}; or give FILE or, to say what it holds, NAME=FILE")
 
