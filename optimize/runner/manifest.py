@@ -13,6 +13,7 @@ from typing import Any
 
 import dspy
 from maps_rag.metrics import METRIC_VERSION
+from maps_rag.optimize.data import data_hash
 from maps_rag.programs import METHODS, SearchProgram, UserError
 from maps_rag.programs.lm_call import inner_predict, language_model_of
 from maps_rag.programs.models import adapter_for
@@ -163,19 +164,18 @@ def _index_of(methods: Mapping[str, SearchProgram]) -> dict[str, Any] | None:
 
 
 def _datasets(questions: Sequence[dspy.Example], name: str, seed: int | None) -> list[dict[str, Any]]:
-    sets: dict[str, list[dict[str, Any]]] = {}
+    sets: dict[str, list[dspy.Example]] = {}
     for question in questions:
-        row = question.toDict()
-        sets.setdefault(str(row.get("dataset") or name), []).append(row)
+        sets.setdefault(str(question.get("dataset") or name), []).append(question)
     return [
         {
             "name": dataset,
-            "hash": _digest(rows),
-            "n": len(rows),
+            "hash": data_hash(asked),
+            "n": len(asked),
             "seed": seed,
-            "ids": [row["id"] for row in rows],
+            "ids": [question.id for question in asked],
         }
-        for dataset, rows in sets.items()
+        for dataset, asked in sets.items()
     ]
 
 
