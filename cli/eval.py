@@ -18,7 +18,7 @@ from maps_rag.cli.quiet import after_imports
 if TYPE_CHECKING:
     import dspy
     from maps_rag.metrics.cost import Prices
-    from maps_rag.optimize import Evaluation
+    from maps_rag.optimize.runner import Evaluation
     from maps_rag.programs import SearchProgram
 
 LOCAL_THREADS = 4  # the slots of the local models
@@ -103,7 +103,7 @@ def evaluate_methods(
     model = open_model(lm, api_base, screen, temperature=temperature)
     about: dict[str, Any] = {"lm": model, "runs": runs, "seed": seed if n is not None else None}
     if dry_run:
-        from maps_rag.optimize import forecast
+        from maps_rag.optimize.runner.forecast import forecast
 
         show_forecasts(forecast(plan_evaluation(methods, questions, **about), out), prices, screen)
         return

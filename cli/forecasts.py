@@ -11,7 +11,7 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from maps_rag.metrics.cost import Prices
-    from maps_rag.optimize import Forecast
+    from maps_rag.optimize.runner import Forecast
 
 HEADER = ("method", "questions left", "model calls", "searches", "prompt tokens", "written tokens", "cost", "from")
 
