@@ -12,7 +12,7 @@ from maps_rag.optimize.reporting.results import Results
 from scipy.stats import bootstrap
 
 RESAMPLES = 9_999
-_DRAWS = 5_000_000
+_DRAWS = 1_000_000
 
 
 def interval(scores: Floats, seed: int) -> Interval:
@@ -26,6 +26,8 @@ def macro_interval(results: Results, method: str, seed: int) -> Interval:
     Questions are drawn within their set: the sets are given, the questions are samples of them.
     """
     samples = [results.cells[method, name].questions().scores for name in results.sets]
+    if len(samples) == 1:
+        return interval(samples[0], seed)
     mean, n = float(np.mean([sample.mean() for sample in samples])), sum(map(len, samples))
 
     def macro(*drawn: Floats, axis: int) -> Any:

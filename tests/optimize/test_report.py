@@ -292,7 +292,18 @@ def test_a_run_that_is_not_at_its_end_says_what_is_missing(tmp_path):
 
 HOSTILE = [
     *("a|b", "x\ny", "<img src=x onerror=alert(1)>", "<script>alert(1)</script>", "**b**", "`c`", "[l](javascript:1)"),
-    *("\x1b[31mred", "&lt;b&gt;", "a\\|b", "# heading", "1. item", "~~gone~~", "\u202egnirts", "\ud800", "_x_", "__x__"),
+    *(
+        "\x1b[31mred",
+        "&lt;b&gt;",
+        "a\\|b",
+        "# heading",
+        "1. item",
+        "~~gone~~",
+        "\u202egnirts",
+        "\ud800",
+        "_x_",
+        "__x__",
+    ),
 ]
 
 
