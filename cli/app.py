@@ -16,6 +16,7 @@ from maps_rag.cli.index_build import build
 from maps_rag.cli.index_info import info
 from maps_rag.cli.methods import methods
 from maps_rag.cli.quiet import before_imports
+from maps_rag.cli.report import report_runs
 from typer.core import TyperGroup
 
 
@@ -61,6 +62,7 @@ app.command("demo")(demo)
 app.add_typer(index, name="index")
 app.command("ask")(ask)
 app.command("eval")(evaluate_methods)
+app.command("report")(report_runs)
 app.command("methods")(methods)
 
 

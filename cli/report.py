@@ -14,7 +14,9 @@ from rich.text import Text
 def report_runs(
     dirs: Annotated[
         list[Path],
-        typer.Argument(metavar="DIR...", help="The folders that maps-rag eval has written.", show_default=False),
+        typer.Argument(
+            metavar="DIR...", help="The run directories that maps-rag eval has written.", show_default=False
+        ),
     ],
     markdown: Annotated[
         Path | None,

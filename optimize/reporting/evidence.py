@@ -114,7 +114,7 @@ def failures_section(results: Results) -> Section:
     ]
     text = (
         "A failed question ended in an error. It counts as wrong in the scores and is left out of the costs; running "
-        "the evaluation again into the same folder tries it again."
+        "the evaluation again into the same directory tries it again."
         if total
         else "No question failed."
     )

@@ -74,7 +74,7 @@ def load_results(dirs: Sequence[str | Path], visit: Visit | None = None) -> Resu
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 raise UserError(
                     f"{run.path / JOURNAL}:{line} cannot be read ({type(error).__name__}: {error}): was it written by "
-                    "another version? Run the evaluation again into a new folder."
+                    "another version? Run the evaluation again into a new directory."
                 ) from None
             if visit is not None:
                 visit(key, content)

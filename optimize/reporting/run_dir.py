@@ -78,7 +78,7 @@ def _open(path: Path) -> RunDir:
         manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
     except ValueError as error:
         raise UserError(
-            f"{path / MANIFEST} is not JSON ({error}): run the evaluation again into a new folder."
+            f"{path / MANIFEST} is not JSON ({error}): run the evaluation again into a new directory."
         ) from None
     found = manifest.get("format") if isinstance(manifest, dict) else None
     if found != FORMAT:

@@ -14,7 +14,7 @@ def setting_section(results: Results) -> Section:
     """Return what the manifests say, so that every number can be traced to its run."""
     runs = Table(
         "Runs",
-        ("folder", "begun", "model", "model settings", "index", "questions", "runs", "metric", "versions"),
+        ("directory", "begun", "model", "model settings", "index", "questions", "runs", "metric", "versions"),
         tuple(
             (
                 run.path.name,
