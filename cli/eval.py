@@ -89,7 +89,7 @@ def evaluate_methods(
     }
     screen = Screen()
     with Spinner(screen.live, "Loading"):
-        from maps_rag.optimize.runner.evaluate import check_budget, evaluate, plan_evaluation
+        from maps_rag.optimize.runner.evaluation import check_budget, evaluate, plan_evaluation
         from maps_rag.optimize.runner.progress import Bars
 
         after_imports()
@@ -103,7 +103,7 @@ def evaluate_methods(
     model = open_model(lm, api_base, screen, temperature=temperature)
     about: dict[str, Any] = {"lm": model, "runs": runs, "seed": seed if n is not None else None}
     if dry_run:
-        from maps_rag.optimize.runner.forecast import forecast
+        from maps_rag.optimize.runner.forecasts import forecast
 
         show_forecasts(forecast(plan_evaluation(methods, questions, **about), out), prices, screen)
         return

@@ -18,7 +18,7 @@ HEADER = ("method", "questions left", "model calls", "searches", "prompt tokens"
 
 def show_forecasts(forecasts: Sequence[Forecast], prices: Prices | None, screen: Screen) -> None:
     """Show a table of forecasts with their sum."""
-    from maps_rag.optimize.runner.forecast import total
+    from maps_rag.optimize.runner.forecasts import total
 
     rows = [_cells(item, prices) for item in [*forecasts, *([total(forecasts)] if len(forecasts) > 1 else [])]]
     shown = [number for number, name in enumerate(HEADER) if prices is not None or name != "cost"]

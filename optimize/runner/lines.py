@@ -78,8 +78,9 @@ def check_question(question: dspy.Example) -> None:
     asked = question.get("question")
     if not isinstance(asked, str) or not asked.strip():
         raise UserError(f"Question {name!r} has no text (question is {asked!r}).")
+    row = dict(question.items())  # read once: there may be very many questions
     try:
-        gold_letter(question) if gold_choices(question) else gold_answers(question)
+        gold_letter(row) if gold_choices(row) else gold_answers(row)
     except UserError as error:
         raise UserError(f"Question {name!r}: {error}") from None
 
@@ -104,11 +105,11 @@ def finished_line(task: Task, prediction: dspy.Prediction, seconds: float) -> di
         "steps": prediction.steps,
         "stop_reason": prediction.stop_reason,
         "usage": prediction.usage,
-        "cost": question_cost(trajectory),
-        "evidence": found,
         "failures": prediction.failures,
         **{name: question[name] for name in ("type", "hops") if question.get(name) is not None},
         "seconds": round(seconds, 3),
+        "cost": question_cost(trajectory),  # read_journal leaves out this and what follows
+        "evidence": found,
     }
 
 
@@ -116,10 +117,11 @@ def failed_line(task: Task, error: Exception, record: Trajectory | None, seconds
     """Return the journal's line of a question that ended in an error, with what it took until then."""
     message = "" if task.is_choice else " ".join(str(error).split())[:_LONGEST_ERROR]
     line = {**task.name(), "error": f"{type(error).__name__}: {message}".rstrip(": ")}
+    line["seconds"] = round(seconds, 3)
     if record is not None:
         trajectory = record.as_dict()
         line |= {"usage": trajectory["usage"], "cost": question_cost(trajectory)}
-    return {**line, "seconds": round(seconds, 3)}
+    return line
 
 
 def trajectory_line(task: Task, trajectory: Mapping[str, Any]) -> dict[str, Any]:

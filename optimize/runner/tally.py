@@ -35,7 +35,7 @@ class Tally:
     attempts and questions asked again included.
 
     :param methods: how many questions each method has to answer.
-    :param price: the cost of a line's ``cost`` record.
+    :param price: what a line's ``usage`` costs.
     """
 
     def __init__(self, methods: Mapping[str, int], price: Callable[[Mapping[str, Any]], float] | None = None) -> None:
@@ -65,7 +65,7 @@ class Tally:
         """Count one line; a line about a question that failed before takes the place of that."""
         key, finished = key_of(line), "error" not in line
         usage = line.get("usage") or {}
-        spent = self._price(line["cost"]) if self._price is not None and line.get("cost") else 0.0
+        spent = self._price(usage) if self._price is not None and usage else 0.0
         with self._lock:
             self.tokens += int(usage.get("billed_tokens", 0))
             self.money += spent

@@ -8,6 +8,7 @@ import threading
 import dspy
 import pytest
 from maps_rag.metrics.cost import Prices
+from maps_rag.optimize.runner.journal import read_journal
 from maps_rag.programs import UserError
 
 from tests.optimize.runs import Replies, key, lines, methods, number_in, questions, results, run
@@ -344,3 +345,13 @@ def test_what_a_model_writes_cannot_break_a_line(tmp_path):
 
 def lines_of_bytes(path):
     return [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
+
+
+def test_reading_a_journal_to_go_on_leaves_out_the_details_whatever_the_answers_say(tmp_path):
+    told = 'right ,"cost":{"a":1}'
+    lm = scripted_lm(lambda system, user: {"reasoning": "r", "answer": told})
+    run(tmp_path / "run", 1, methods=methods("direct"), lm=lm)
+    (line,) = read_journal(tmp_path / "run")
+    (whole,) = lines(tmp_path / "run")
+    assert line == {name: value for name, value in whole.items() if name not in ("cost", "evidence")}
+    assert line["answer"] == told

@@ -122,7 +122,7 @@ def evaluate(
     check_budget(max_tokens, max_cost, prices)
     check_count("threads", threads)
     plan = plan_evaluation(methods, questions, lm=lm, runs=runs, name=name, seed=seed)
-    price = (lambda cost: float(money(cost, prices))) if prices is not None else None
+    price = (lambda usage: float(money(usage, prices))) if prices is not None else None
     with Journal(Path(out), plan.manifest) as journal:
         tally = Tally.read(read_journal(journal.folder), plan.totals(), price)
         with watch if watch is not None else default_watcher() as watcher:
