@@ -21,6 +21,7 @@ from maps_rag.optimize.reporting.sample import Sampler, find_trajectories
 from maps_rag.optimize.reporting.scores import companions_section, scores_section, types_section
 from maps_rag.optimize.reporting.setting import setting_section
 from maps_rag.optimize.reporting.stopping import stopping_section
+from maps_rag.optimize.reporting.uncertainty import Uncertainty
 from maps_rag.programs.errors import UserError
 
 SAMPLE = 120
@@ -91,16 +92,17 @@ def report(
 
 
 def _document(results: Results, against: str | None, seed: int) -> Document:
-    ablation = ablation_section(results, seed)
+    uncertain = Uncertainty(results, seed)
+    ablation = ablation_section(results, uncertain)
     sections = (
-        scores_section(results, seed),
-        comparison_section(results, against, seed),
+        scores_section(results, uncertain),
+        comparison_section(results, against, uncertain),
         ablation,
         paper_section(results.sets, ablation is not None),
         companions_section(results),
-        types_section(results, seed),
+        types_section(results, uncertain),
         cost_section(results),
-        pareto_section(results, seed),
+        pareto_section(results, uncertain),
         stopping_section(results),
         evidence_section(results),
         failures_section(results),

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
-import numpy as np
 from maps_rag.metrics.statistics import PairedTest, holm
 from maps_rag.optimize.reporting.cost import mean_over_sets
 from maps_rag.optimize.reporting.document import NONE, Section, Table, percent, points, probability
 from maps_rag.optimize.reporting.results import Results
-from maps_rag.optimize.reporting.uncertainty import compare
+from maps_rag.optimize.reporting.uncertainty import Uncertainty
 from maps_rag.programs.errors import UserError
 
 BASE = "maps"
@@ -23,18 +21,7 @@ ABLATIONS = {
 SIGNIFICANT = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Two methods on the questions of one set that both were given."""
-
-    dataset: str
-    first: str
-    second: str
-    test: PairedTest
-    exact: bool
-
-
-def comparison_section(results: Results, against: str | None, seed: int) -> Section | None:
+def comparison_section(results: Results, against: str | None, found: Uncertainty) -> Section | None:
     """Return the paired comparisons, their p-values adjusted over the whole table; None with a single method.
 
     :raises UserError: when ``against`` is neither a method of these runs nor "all".
@@ -45,7 +32,7 @@ def comparison_section(results: Results, against: str | None, seed: int) -> Sect
         pair
         for first, second in _pairs(results.methods, against)
         for name in results.sets
-        if (pair := compare_on(results, name, first, second, seed)) is not None
+        if (pair := found.pair(name, first, second)) is not None
     ]
     if not pairs:
         return None
@@ -91,25 +78,12 @@ def _pairs(methods: Sequence[str], against: str | None) -> list[tuple[str, str]]
     return [(base, other) for other in methods if other != base]
 
 
-def compare_on(results: Results, dataset: str, first: str, second: str, seed: int) -> Pair | None:
-    """Compare two methods on a set; None where they share no question of it."""
-    cells = results.cell(first, dataset), results.cell(second, dataset)
-    if cells[0] is None or cells[1] is None:
-        return None
-    one, two = cells[0].questions(), cells[1].questions()
-    shared, left, right = np.intersect1d(one.ids, two.ids, assume_unique=True, return_indices=True)
-    if not len(shared):
-        return None
-    test, exact = compare(one.scores[left], two.scores[right], seed)
-    return Pair(dataset, first, second, test, exact)
-
-
 def difference(test: PairedTest) -> str:
     """Return a difference in points with its interval: "+4.0 [-2.0, +10.0]"."""
     return f"{points(test.difference)} [{points(test.low)}, {points(test.high)}]"
 
 
-def ablation_section(results: Results, seed: int) -> Section | None:
+def ablation_section(results: Results, found: Uncertainty) -> Section | None:
     """Return the ablations of MAPS, each against the full method; None where MAPS or all ablations are missing."""
     ablated = [method for method in ABLATIONS if method in results.methods]
     if BASE not in results.methods or not ablated:
@@ -117,7 +91,7 @@ def ablation_section(results: Results, seed: int) -> Section | None:
     several = len(results.sets) > 1
     rows = []
     for method in (BASE, *ablated):
-        cells = [_ablated(results, name, method, seed) for name in results.sets]
+        cells = [_ablated(found, name, method) for name in results.sets]
         mean = percent(mean_over_sets(results, method, lambda cell: cell.mean("score")))
         rows.append((ABLATIONS.get(method, "MAPS"), *cells, *([mean] if several else [])))
     table = Table(
@@ -129,10 +103,10 @@ def ablation_section(results: Results, seed: int) -> Section | None:
     return Section("Ablation", (), (table,))
 
 
-def _ablated(results: Results, dataset: str, method: str, seed: int) -> str:
-    cell = results.cell(method, dataset)
+def _ablated(found: Uncertainty, dataset: str, method: str) -> str:
+    cell = found.results.cell(method, dataset)
     if cell is None:
         return NONE
     score = percent(cell.mean("score"))
-    pair = compare_on(results, dataset, method, BASE, seed) if method != BASE else None
+    pair = found.pair(dataset, method, BASE) if method != BASE else None
     return f"{score}, {difference(pair.test)}" if pair else score

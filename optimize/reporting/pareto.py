@@ -9,12 +9,12 @@ from maps_rag.optimize.reporting.cost import mean_over_sets
 from maps_rag.optimize.reporting.document import Figure, Section, Table, number, percent
 from maps_rag.optimize.reporting.figures import Point, scatter
 from maps_rag.optimize.reporting.results import Results
-from maps_rag.optimize.reporting.uncertainty import interval, macro_interval
+from maps_rag.optimize.reporting.uncertainty import Uncertainty
 
 _COSTS = (("tokens", "logical tokens per question"), ("calls", "LM calls per question"))
 
 
-def pareto_section(results: Results, seed: int) -> Section | None:
+def pareto_section(results: Results, uncertain: Uncertainty) -> Section | None:
     """Return accuracy against tokens and calls, over all sets or on the only one; None where no cost is known.
 
     With several sets, only methods that have all of them are placed, each set weighing the same; where no method has
@@ -27,7 +27,7 @@ def pareto_section(results: Results, seed: int) -> Section | None:
     for dataset, methods in wholes or singles:
         where = dataset or (results.sets[0] if len(results.sets) == 1 else f"mean of {len(results.sets)} sets")
         for cost, label in _COSTS:
-            points = _points(results, dataset, methods, cost, seed)
+            points = _points(uncertain, dataset, methods, cost)
             if points:
                 tables.append(_table(points, f"Accuracy against {label}, {where}", label))
                 figures.append(
@@ -43,15 +43,15 @@ def pareto_section(results: Results, seed: int) -> Section | None:
 _READING = "Filled marks on the line: the front. Hollow marks: others are better at no more cost. Bars: 95 % intervals."
 
 
-def _points(results: Results, dataset: str, methods: list[str], cost: str, seed: int) -> list[Point]:
+def _points(uncertain: Uncertainty, dataset: str, methods: list[str], cost: str) -> list[Point]:
     found = []
     for method in methods:
         if dataset:
-            cell = results.cells[method, dataset]
-            spent, score = cell.mean(cost), interval(cell.questions().scores, seed)
+            key = (method, dataset)
+            spent, score = uncertain.results.cells[key].mean(cost), uncertain.cells[key]
         else:
-            mean = mean_over_sets(results, method, lambda cell: cell.mean(cost))
-            spent, score = (mean if mean is not None else float("nan")), macro_interval(results, method, seed)
+            mean = mean_over_sets(uncertain.results, method, lambda cell: cell.mean(cost))
+            spent, score = (mean if mean is not None else float("nan")), uncertain.macro(method)
         if spent == spent:
             found.append((method, spent, score))
     return [

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from maps_rag.optimize.reporting.cells import Cell
-from maps_rag.optimize.reporting.run_dir import JOURNAL, Key, RunDir, key_of, open_run_dirs
+from maps_rag.optimize.reporting.run_dir import Key, RunDir, key_of, open_run_dirs
 from maps_rag.programs.errors import UserError
 
 Visit = Callable[[Key, dict[str, Any]], None]
@@ -64,8 +64,9 @@ def load_results(dirs: Sequence[str | Path], visit: Visit | None = None) -> Resu
     )
     last = _last_lines(results)
     for number, run in enumerate(runs):
+        path = run.journal_path
         for line, content in run.journal():
-            key = _labelled(results, number, key_of(content, f"{run.path / JOURNAL}:{line}"))
+            key = _labelled(results, number, key_of(content, f"{path}:{line}"))
             if last[key] != (number, line):
                 continue
             cell = results.cells.setdefault(key[:2], Cell())
@@ -73,7 +74,7 @@ def load_results(dirs: Sequence[str | Path], visit: Visit | None = None) -> Resu
                 cell.add(content)
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 raise UserError(
-                    f"{run.path / JOURNAL}:{line} cannot be read ({type(error).__name__}: {error}): was it written by "
+                    f"{path}:{line} cannot be read ({type(error).__name__}: {error}): was it written by "
                     "another version? Run the evaluation again into a new directory."
                 ) from None
             if visit is not None:
@@ -91,8 +92,9 @@ def _last_lines(results: Results) -> dict[Key, tuple[int, int]]:
     """Return where the line that counts is, as (number of the directory, line)."""
     last: dict[Key, tuple[int, int]] = {}
     for number, run in enumerate(results.runs):
+        path = run.journal_path
         for line, content in run.journal():
-            where = f"{run.path / JOURNAL}:{line}"
+            where = f"{path}:{line}"
             key = _labelled(results, number, key_of(content, where))
             before = last.get(key)
             if before is not None and before[0] != number:

@@ -27,6 +27,11 @@ class RunDir:
     manifest: dict[str, Any]
 
     @property
+    def journal_path(self) -> str:
+        """The journal, as errors name it."""
+        return str(self.path / JOURNAL)
+
+    @property
     def model(self) -> str:
         """The language model's name."""
         return str((self.manifest.get("lm") or {}).get("model", "unknown model"))

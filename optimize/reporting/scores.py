@@ -10,7 +10,7 @@ from maps_rag.optimize.reporting.cells import COMPANIONS
 from maps_rag.optimize.reporting.cost import mean_over_sets
 from maps_rag.optimize.reporting.document import NONE, Section, Table, listed, number, percent
 from maps_rag.optimize.reporting.results import Results
-from maps_rag.optimize.reporting.uncertainty import interval, macro_interval
+from maps_rag.optimize.reporting.uncertainty import Uncertainty
 
 SMALL = 200
 """Below this many questions the reader is warned: at 50 %, an interval is then some 14 points wide or more."""
@@ -23,9 +23,9 @@ def shown(value: Interval | None) -> str:
     return NONE if value is None else f"{percent(value.mean)} [{percent(value.low)}, {percent(value.high)}]"
 
 
-def scores_section(results: Results, seed: int) -> Section:
+def scores_section(results: Results, uncertain: Uncertainty) -> Section:
     """Return the table of primary scores, and what their intervals do not allow to say."""
-    found = {(method, name): interval(cell.questions().scores, seed) for (method, name), cell in results.cells.items()}
+    found = uncertain.cells
     sizes = {name: sorted({found[method, name].n for method in _on(results, name)}) for name in results.sets}
     header = [
         f"{name}{' (accuracy)' if results.is_choice(name) else ''}, n {_range(sizes[name])}" for name in results.sets
@@ -34,7 +34,7 @@ def scores_section(results: Results, seed: int) -> Section:
     rows = []
     for method in results.methods:
         cells = [shown(found.get((method, name))) for name in results.sets]
-        macro = macro_interval(results, method, seed) if several and method in results.complete() else None
+        macro = uncertain.macro(method) if several and method in results.complete() else None
         rows.append((method, *cells, *([shown(macro)] if several else []), _runs(results, method)))
     table = Table(
         "Cover-EM, % [95 % interval]",
@@ -139,7 +139,7 @@ def _companion(name: str, value: float | None) -> str:
     return number(value) if name == "answer_tokens" else percent(value)
 
 
-def types_section(results: Results, seed: int) -> Section | None:
+def types_section(results: Results, uncertain: Uncertainty) -> Section | None:
     """Return scores by type of question and by number of hops, where a set names them."""
     tables = []
     for field, label in (("type", "type of question"), ("hops", "number of hops")):
@@ -150,7 +150,7 @@ def types_section(results: Results, seed: int) -> Section | None:
                 groups = cell.groups(field)  # type: ignore[arg-type]
                 for group in sorted(set(groups) - {""}):
                     scores = cell.questions().scores[np.array(groups) == group]
-                    rows.append((group, method, f"{len(scores):,}", shown(interval(scores, seed))))
+                    rows.append((group, method, f"{len(scores):,}", shown(uncertain.of(scores))))
             if len({row[0] for row in rows}) > 1:
                 rows.sort(key=lambda row: row[0])
                 tables.append(

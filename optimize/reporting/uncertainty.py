@@ -1,8 +1,9 @@
-"""Intervals and tests, as the tables use them."""
+"""Intervals and tests, each worked out once however many tables show it."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,42 +16,89 @@ RESAMPLES = 9_999
 _DRAWS = 1_000_000
 
 
-def interval(scores: Floats, seed: int) -> Interval:
-    """Return the mean of scores by question, with its interval."""
-    return bootstrap_interval(scores, seed=seed)
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two methods on the questions of one set that both were given.
 
-
-def macro_interval(results: Results, method: str, seed: int) -> Interval:
-    """Return the mean over all sets of a method, each weighing the same, with its percentile bootstrap interval.
-
-    Questions are drawn within their set: the sets are given, the questions are samples of them.
+    :param test: the difference of the first less the second, its interval and its p-value.
+    :param exact: whether the p-value is that of McNemar's exact test, not that of the paired bootstrap.
     """
-    samples = [results.cells[method, name].questions().scores for name in results.sets]
-    if len(samples) == 1:
-        return interval(samples[0], seed)
-    mean, n = float(np.mean([sample.mean() for sample in samples])), sum(map(len, samples))
 
-    def macro(*drawn: Floats, axis: int) -> Any:
-        return np.mean([sample.mean(axis=axis) for sample in drawn], axis=0)
-
-    found = bootstrap(
-        [np.repeat(sample, 2) if len(sample) == 1 else sample for sample in samples],  # scipy refuses one alone
-        macro,
-        n_resamples=RESAMPLES,
-        batch=max(1, _DRAWS // n),
-        vectorized=True,
-        method="percentile",
-        rng=np.random.default_rng(seed),
-    ).confidence_interval
-    return Interval(mean, float(found.low), float(found.high), n)
+    dataset: str
+    first: str
+    second: str
+    test: PairedTest
+    exact: bool
 
 
-def compare(first: Floats, second: Floats, seed: int) -> tuple[PairedTest, bool]:
-    """Compare scores of the same questions, and say whether the p-value is that of McNemar's exact test.
+class Uncertainty:
+    """The intervals and tests of a report."""
 
-    It is where all scores are 0 or 1: with several runs, a score is a share.
-    """
-    test = paired_bootstrap(first, second, seed=seed)
-    if np.isin(first, (0.0, 1.0)).all() and np.isin(second, (0.0, 1.0)).all():
-        return replace(test, p_value=mcnemar(first, second).p_value), True
-    return test, False
+    def __init__(self, results: Results, seed: int) -> None:
+        self.results = results
+        self.seed = seed
+        self._macros: dict[str, Interval] = {}
+        self._pairs: dict[tuple[str, str, str], Pair | None] = {}
+
+    def of(self, scores: Floats) -> Interval:
+        """Return the mean of scores by question, with its interval."""
+        return bootstrap_interval(scores, seed=self.seed)
+
+    @cached_property
+    def cells(self) -> dict[tuple[str, str], Interval]:
+        """The mean score of each (method, set), with its interval."""
+        return {key: self.of(cell.questions().scores) for key, cell in self.results.cells.items()}
+
+    def macro(self, method: str) -> Interval:
+        """Return the mean over all sets of a method that has them all, each weighing the same, with its interval.
+
+        The interval is a percentile bootstrap interval; questions are drawn within their set, since the sets are given
+        and the questions samples of them.
+        """
+        if method not in self._macros:
+            sets = self.results.sets
+            self._macros[method] = self.cells[method, sets[0]] if len(sets) == 1 else self._over_sets(method)
+        return self._macros[method]
+
+    def _over_sets(self, method: str) -> Interval:
+        samples = [self.results.cells[method, name].questions().scores for name in self.results.sets]
+        n = sum(map(len, samples))
+        found = bootstrap(
+            [np.repeat(sample, 2) if len(sample) == 1 else sample for sample in samples],  # scipy refuses one alone
+            _mean_of_means,
+            n_resamples=RESAMPLES,
+            batch=max(1, _DRAWS // n),
+            vectorized=True,
+            method="percentile",
+            rng=np.random.default_rng(self.seed),
+        ).confidence_interval
+        return Interval(float(np.mean([sample.mean() for sample in samples])), float(found.low), float(found.high), n)
+
+    def pair(self, dataset: str, first: str, second: str) -> Pair | None:
+        """Compare two methods on a set; None where they share no question of it.
+
+        McNemar's exact test is used where all scores are 0 or 1; with several runs, a score is a share.
+        """
+        key = (dataset, first, second)
+        if key not in self._pairs:
+            self._pairs[key] = self._compare(*key)
+        return self._pairs[key]
+
+    def _compare(self, dataset: str, first: str, second: str) -> Pair | None:
+        cells = self.results.cell(first, dataset), self.results.cell(second, dataset)
+        if cells[0] is None or cells[1] is None:
+            return None
+        one, two = cells[0].questions(), cells[1].questions()
+        shared, left, right = np.intersect1d(one.ids, two.ids, assume_unique=True, return_indices=True)
+        if not len(shared):
+            return None
+        scores = one.scores[left], two.scores[right]
+        test = paired_bootstrap(*scores, seed=self.seed)
+        exact = all(bool(np.isin(values, (0.0, 1.0)).all()) for values in scores)
+        if exact:
+            test = replace(test, p_value=mcnemar(*scores).p_value)
+        return Pair(dataset, first, second, test, exact)
+
+
+def _mean_of_means(*samples: Floats, axis: int) -> Any:
+    return np.mean([sample.mean(axis=axis) for sample in samples], axis=0)
