@@ -89,7 +89,8 @@ def evaluate_methods(
     }
     screen = Screen()
     with Spinner(screen.live, "Loading"):
-        from maps_rag.optimize.runner.evaluation import check_budget, evaluate, plan_evaluation
+        from maps_rag.optimize.runner import evaluate
+        from maps_rag.optimize.runner.plan import check_budget, plan_evaluation
         from maps_rag.optimize.runner.progress import Bars
 
         after_imports()

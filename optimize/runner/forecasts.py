@@ -11,9 +11,9 @@ from typing import Any
 
 import dspy
 from maps_rag.metrics.cost import Prices, money
-from maps_rag.optimize.runner.evaluation import Plan
 from maps_rag.optimize.runner.journal import check_folder, read_journal
 from maps_rag.optimize.runner.manifest import prompts_of
+from maps_rag.optimize.runner.plan import Plan
 from maps_rag.optimize.runner.tally import Row, Tally
 from maps_rag.programs import METHODS, SearchProgram, UserError
 
@@ -71,7 +71,7 @@ def forecast(plan: Plan, out: str | Path) -> list[Forecast]:
     the least number of rounds (``min_rounds``, 0 where there is no such knob) and the most (``max_rounds``) are put in
     the formulas that ``maps-rag methods`` shows.
 
-    :param plan: from :func:`maps_rag.optimize.runner.evaluation.plan_evaluation`.
+    :param plan: from :func:`maps_rag.optimize.runner.plan.plan_evaluation`.
     :param out: the run directory.
     :raises UserError: when the directory belongs to another run.
     """

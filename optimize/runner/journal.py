@@ -37,6 +37,7 @@ class Journal:
         self.folder = folder
         self._write_lock = threading.Lock()
         self._open = False
+        check_folder(folder, manifest)  # before anything is put there; again when nobody else can
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except FileExistsError:

@@ -9,7 +9,16 @@ from typing import Protocol
 
 from maps_rag.optimize.runner.tally import Row, Tally
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 _OVERALL = "all"
@@ -74,7 +83,7 @@ class Bars:
         self._bars = Progress(
             *columns, console=self.console, disable=not self._moves, speed_estimate_period=_PERIOD, transient=True
         )
-        self._tasks: dict[str, int] = {}
+        self._tasks: dict[str, TaskID] = {}
         self._start = time.monotonic()
         self._before: int | None = None
         self._said = 0
@@ -88,18 +97,18 @@ class Bars:
                 self._said = self._part(tally)
             if self._moves:
                 for name, row in tally.rows.items():
-                    self._move(name, row.finished + row.failed, row.total, score=_score(row), spent="")
+                    self._move(name, row.finished + row.failed, row.total, score=_score(row))
                 done, spent = tally.finished + tally.failed, spent_text(tally)
                 failed = f", {tally.failed:,} failed ({tally.last_error[:60]})" if tally.failed else ""
-                self._move(_OVERALL, done, tally.total, score="", spent=spent + failed)
+                self._move(_OVERALL, done, tally.total, spent=spent + failed)
             elif self._part(tally) > self._said:
                 self._said = self._part(tally)
                 self.console.print(Text(self._line(tally)), soft_wrap=True)
 
-    def _move(self, name: str, done: int, total: int, **fields: str) -> None:
+    def _move(self, name: str, done: int, total: int, score: str = "", spent: str = "") -> None:
         if name not in self._tasks:
-            self._tasks[name] = self._bars.add_task(name, total=total, completed=done, **fields)
-        self._bars.update(self._tasks[name], completed=done, **fields)  # type: ignore[arg-type]
+            self._tasks[name] = self._bars.add_task(name, total=total, completed=done, score=score, spent=spent)
+        self._bars.update(self._tasks[name], completed=done, score=score, spent=spent)
 
     def _part(self, tally: Tally) -> int:
         return _PARTS * (tally.finished + tally.failed) // max(1, tally.total)

@@ -48,7 +48,7 @@ def test_with_faults_in_a_fifth_of_the_replies_every_question_ends_and_every_req
 
     asked = {"methods": methods("maps", directions=2) | methods("direct"), "questions": questions(QUESTIONS)}
     with Endpoint(reply) as endpoint:
-        lm = language_model("scripted", endpoint.url, cache=False, timeout=0.3, num_retries=2)
+        lm = language_model("scripted", endpoint.url, cache=False, timeout=1.0, num_retries=2)
         result = run(tmp_path / "run", lm=lm, threads=8, **asked)
 
     recorded = lines(tmp_path / "run")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dspy
 import pytest
 from maps_rag.metrics.cost import Prices, money
-from maps_rag.optimize.runner.evaluation import plan_evaluation
 from maps_rag.optimize.runner.forecasts import forecast, span, total
+from maps_rag.optimize.runner.plan import plan_evaluation
 from maps_rag.programs import METHODS, SearchProgram, UserError, create
 
 from tests.optimize.runs import Replies, methods, questions, run
