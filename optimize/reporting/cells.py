@@ -47,7 +47,7 @@ class FailedQuestion:
 class Questions:
     """The primary scores of one cell by question, in the order of the ids; each is the mean over its runs."""
 
-    ids: npt.NDArray[np.str_]
+    ids: list[str]
     scores: Floats
 
 
@@ -130,7 +130,7 @@ class Cell:
         self.errors: list[FailedQuestion] = []
         self.failed = 0
         self.choices = False
-        self._by_question: Questions | None = None
+        self._by_id: tuple[list[str], npt.NDArray[np.intp]] | None = None
 
     def add(self, content: Mapping[str, Any]) -> None:
         """Add a line of the journal."""
@@ -176,17 +176,28 @@ class Cell:
         return np.array(self.columns[name])
 
     def mean(self, name: str) -> float:
-        """Return the mean of a column over the rows that have a number there; NaN if none has."""
-        values = self.column(name)
-        values = values[~np.isnan(values)]
-        return float(values.mean()) if values.size else _NOTHING
+        """Return the mean of a column over the questions that have a number there; NaN if none has.
+
+        A question with several runs counts once, with their mean.
+        """
+        values, place = self.column(name), self._places()[1]
+        known = ~np.isnan(values)
+        counts = np.bincount(place[known])
+        means = np.bincount(place[known], values[known])[counts > 0] / counts[counts > 0]
+        return float(means.mean()) if means.size else _NOTHING
+
+    def _places(self) -> tuple[list[str], npt.NDArray[np.intp]]:
+        """Return the ids of the questions, sorted, and for each row the place of its id there."""
+        if self._by_id is None:
+            ids = sorted(set(self.ids))
+            places = {name: place for place, name in enumerate(ids)}
+            self._by_id = ids, np.array([places[name] for name in self.ids])
+        return self._by_id
 
     def questions(self) -> Questions:
         """Return the primary score of every question."""
-        if self._by_question is None:
-            ids, rows = np.unique(np.array(self.ids, dtype=np.str_), return_inverse=True)
-            self._by_question = Questions(ids, np.bincount(rows, self.column("score")) / np.bincount(rows))
-        return self._by_question
+        ids, place = self._places()
+        return Questions(ids, np.bincount(place, self.column("score")) / np.bincount(place))
 
     def run_means(self) -> list[float]:
         """Return the mean primary score of each run, in the order of the runs."""
@@ -196,7 +207,7 @@ class Cell:
     def groups(self, field: Literal["type", "hops"]) -> list[str]:
         """Return the type or the number of hops of each question, in the order of :meth:`questions`; "" if unknown."""
         by_id = dict(zip(self.ids, self.types if field == "type" else self.hops, strict=True))
-        return [by_id[str(name)] for name in self.questions().ids]
+        return [by_id[name] for name in self.questions().ids]
 
 
 def primary_score(scores: Mapping[str, Any]) -> float:

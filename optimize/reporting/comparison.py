@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from maps_rag.metrics.statistics import PairedTest, holm
-from maps_rag.optimize.reporting.cost import mean_over_sets
 from maps_rag.optimize.reporting.document import NONE, Section, Table, percent, points, probability
 from maps_rag.optimize.reporting.results import Results
 from maps_rag.optimize.reporting.uncertainty import Uncertainty
@@ -92,7 +91,7 @@ def ablation_section(results: Results, found: Uncertainty) -> Section | None:
     rows = []
     for method in (BASE, *ablated):
         cells = [_ablated(found, name, method) for name in results.sets]
-        mean = percent(mean_over_sets(results, method, lambda cell: cell.mean("score")))
+        mean = percent(found.macro(method).mean if method in results.complete() else None)
         rows.append((ABLATIONS.get(method, "MAPS"), *cells, *([mean] if several else [])))
     table = Table(
         "Ablation: Cover-EM, %, and its difference to MAPS in points [95 % interval] on shared questions",

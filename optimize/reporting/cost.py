@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from maps_rag.optimize.reporting.cells import Cell
 from maps_rag.optimize.reporting.document import Section, Table, listed, number
 from maps_rag.optimize.reporting.results import Results
 
@@ -22,10 +19,10 @@ _COLUMNS = (
 _ROLE_COLUMNS = _COLUMNS[:5] + _COLUMNS[8:]
 
 
-def mean_over_sets(results: Results, method: str, measure: Callable[[Cell], float]) -> float | None:
-    """Return the mean of a measure over all sets, each weighing the same; None where the method lacks a set."""
+def mean_over_sets(results: Results, method: str, column: str) -> float | None:
+    """Return the mean of a column over all sets, each weighing the same; None where the method lacks a set."""
     cells = [results.cell(method, name) for name in results.sets]
-    values = [measure(cell) for cell in cells if cell is not None]
+    values = [cell.mean(column) for cell in cells if cell is not None]
     return sum(values) / len(values) if len(values) == len(results.sets) else None
 
 
@@ -53,15 +50,11 @@ def _over_sets(results: Results) -> Table:
         f"Cost per question, mean over {len(results.sets)} sets",
         ("method", *(label for _, label in _COLUMNS)),
         tuple(
-            (method, *(number(mean_over_sets(results, method, _mean_of(name))) for name, _ in _COLUMNS))
+            (method, *(number(mean_over_sets(results, method, name)) for name, _ in _COLUMNS))
             for method in results.complete()
         ),
         (f"Not every set was run with {listed(left_out)}.",) if left_out else (),
     )
-
-
-def _mean_of(name: str) -> Callable[[Cell], float]:
-    return lambda cell: cell.mean(name)
 
 
 def _on_set(results: Results, dataset: str) -> Table:

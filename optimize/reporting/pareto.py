@@ -50,7 +50,7 @@ def _points(uncertain: Uncertainty, dataset: str, methods: list[str], cost: str)
             key = (method, dataset)
             spent, score = uncertain.results.cells[key].mean(cost), uncertain.cells[key]
         else:
-            mean = mean_over_sets(uncertain.results, method, lambda cell: cell.mean(cost))
+            mean = mean_over_sets(uncertain.results, method, cost)
             spent, score = (mean if mean is not None else float("nan")), uncertain.macro(method)
         if spent == spent:
             found.append((method, spent, score))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -95,7 +95,7 @@ def find_trajectories(sample: list[Shown], results: Results) -> None:
                 item.record = content
 
 
-def _lines_about(path: Path, names: set[tuple[str, str]]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _lines_about(path: Path, names: set[tuple[str, str]]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the lines about some (set, id); a line whose beginning names another is not parsed."""
 
     def skip(raw: bytes) -> bool:

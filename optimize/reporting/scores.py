@@ -93,46 +93,29 @@ def _warnings(results: Results, found: dict[tuple[str, str], Interval]) -> list[
     return lines
 
 
-def companions_section(results: Results) -> Section:
-    """Return what is reported beside Cover-EM, one table a set. Multiple choice has only its accuracy."""
+def companions_section(results: Results) -> Section | None:
+    """Return what is reported beside Cover-EM, over sets and by set; None for multiple choice, which has none of it."""
+    sets = [name for name in results.sets if not results.is_choice(name)]
+    whole = Results(results.runs, results.methods, sets, results.labels, results.cells)
+    header = ("method", "Cover-EM", *_LABELS)
     tables = []
-    for name in results.sets:
-        if results.is_choice(name):
-            continue
-        rows = []
-        for method in _on(results, name):
-            cell = results.cells[method, name]
-            values = [_companion(column, cell.mean(column)) for column in COMPANIONS]
-            rows.append((method, percent(cell.mean("score")), *values))
-        header = ("method", "Cover-EM", *_LABELS)
-        tables.append(Table(f"Companions of Cover-EM, {name}, %; answer length in words", header, tuple(rows)))
-    if len(tables) > 1 and results.complete():
-        open_sets = [name for name in results.sets if not results.is_choice(name)]
-        only_open = Results(results.runs, results.methods, open_sets, results.labels, results.cells)
+    if len(sets) > 1 and whole.complete():
         rows = [
-            (
-                method,
-                percent(mean_over_sets(only_open, method, lambda cell: cell.mean("score"))),
-                *(
-                    _companion(column, mean_over_sets(only_open, method, lambda cell, column=column: cell.mean(column)))
-                    for column in COMPANIONS
-                ),
-            )
-            for method in only_open.complete()
+            (method, *(_companion(name, mean_over_sets(whole, method, name)) for name in ("score", *COMPANIONS)))
+            for method in whole.complete()
         ]
-        tables.insert(
-            0,
-            Table(
-                f"Companions of Cover-EM, mean of {len(open_sets)} sets, %",
-                ("method", "Cover-EM", *_LABELS),
-                tuple(rows),
-            ),
-        )
+        tables.append(Table(f"Companions of Cover-EM, mean of {len(sets)} sets, %; answer length", header, tuple(rows)))
+    for dataset in sets:
+        rows = [
+            (method, *(_companion(name, results.cells[method, dataset].mean(name)) for name in ("score", *COMPANIONS)))
+            for method in _on(results, dataset)
+        ]
+        tables.append(Table(f"Companions of Cover-EM, {dataset}, %; answer length", header, tuple(rows)))
     text = (
         "Substring compares characters, as much of the literature does; of the response looks at the whole visible "
         "response; first 32 words reads no more of the answer, so that length cannot buy score."
     )
-    return Section("Companions", (text,), tuple(tables))
+    return Section("Companions", (text,), tuple(tables)) if tables else None
 
 
 def _companion(name: str, value: float | None) -> str:

@@ -36,15 +36,7 @@ def setting_section(results: Results) -> Section:
         for name, method in run.methods.items():
             label = results.labels[number, name]
             if label in results.methods:
-                kind = "re-implemented by prompts; the original is trained" if method.get("trained") else "prompted"
-                prompts = str(method.get("prompts", NONE))[:12]
-                methods[label] = (
-                    label,
-                    str(method.get("program", NONE)),
-                    _settings(method.get("settings")),
-                    prompts,
-                    kind,
-                )
+                methods[label] = (label, *_method(method))
     table = Table("Methods", ("method", "program", "settings", "prompts", "kind"), tuple(methods.values()), left=5)
     open_cells = [
         f"{label} on {name}: {found:,} of {size:,} questions"
@@ -54,11 +46,21 @@ def setting_section(results: Results) -> Section:
     return Section("What was run", tuple(text), tuple(table for table in (runs, table) if table.rows))
 
 
+def _method(method: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return program, settings, hash of the prompts and kind of a method; roles with models of their own name them."""
+    models = {f"model of {role}": lm.get("model") for role, lm in (method.get("models") or {}).items()}
+    return (
+        str(method.get("program", NONE)),
+        _settings({**(method.get("settings") or {}), **models}),
+        str(method.get("prompts", NONE))[:12],
+        "re-implemented by prompts; the original is trained" if method.get("trained") else "prompted",
+    )
+
+
 def _dataset(record: Mapping[str, Any]) -> str:
     size = len(record.get("ids") or ()) or record.get("n", NONE)
-    return (
-        f"{record.get('name')} (n {size}, seed {record.get('seed', NONE)}, hash {str(record.get('hash', NONE))[:12]})"
-    )
+    seed = "not drawn by a seed" if record.get("seed") is None else f"seed {record['seed']}"
+    return f"{record.get('name')} (n {size}, {seed}, hash {str(record.get('hash', NONE))[:12]})"
 
 
 def _settings(values: Mapping[str, Any] | None) -> str:

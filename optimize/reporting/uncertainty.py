@@ -89,10 +89,12 @@ class Uncertainty:
         if cells[0] is None or cells[1] is None:
             return None
         one, two = cells[0].questions(), cells[1].questions()
-        shared, left, right = np.intersect1d(one.ids, two.ids, assume_unique=True, return_indices=True)
-        if not len(shared):
+        places = {name: place for place, name in enumerate(two.ids)}
+        shared = [(place, places[name]) for place, name in enumerate(one.ids) if name in places]
+        if not shared:
             return None
-        scores = one.scores[left], two.scores[right]
+        left, right = zip(*shared, strict=True)
+        scores = one.scores[list(left)], two.scores[list(right)]
         test = paired_bootstrap(*scores, seed=self.seed)
         exact = all(bool(np.isin(values, (0.0, 1.0)).all()) for values in scores)
         if exact:
