@@ -40,7 +40,7 @@ def report_runs(
     """Report evaluation runs: scores with intervals, comparisons, costs, and the questions one by one."""
     screen = Screen()
     with Spinner(screen.live, "Reading the runs"):
-        from maps_rag.optimize import report
+        from maps_rag.optimize.reporting import report
 
         after_imports()
         made = report(dirs, markdown=markdown, html=html, against=against, sample=sample, seed=seed)

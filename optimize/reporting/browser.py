@@ -94,7 +94,7 @@ def _facts(shown: Shown, is_choice: bool) -> list[tuple[str, str]]:
     tokens = usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)
     facts = [
         ("question", f"{shown.key[2]}, run {shown.key[3]}"),
-        ("stopped", f"{line.get('stop_reason', '')} after {line.get('rounds', 0)} rounds"),
+        ("stopped", f"{line.get('stop_reason', '')}, rounds: {line.get('rounds', 0)}"),
         (
             "cost",
             f"{usage.get('calls', 0)} calls, {number(tokens)} tokens, {usage.get('retrievals', 0)} retrievals, "
@@ -149,7 +149,7 @@ def _round(index: int, item: Mapping[str, Any], gold: GoldPassages) -> RoundView
 
 
 def _counts(index: int, item: Mapping[str, Any]) -> RoundView:
-    found = [f"{_size(item.get(name))} {label}" for name, label in _COUNTED if item.get(name)]
+    found = [f"{label}: {_size(item.get(name))}" for name, label in _COUNTED if item.get(name)]
     return RoundView(index, bool(item.get("complete", True)), ", ".join(found))
 
 

@@ -1,9 +1,12 @@
 """How a report reads run directories: which lines count, what belongs together, what is refused, how much it keeps."""
 
 import json
+import subprocess
+import sys
 import tracemalloc
 
 import pytest
+from maps_rag import optimize
 from maps_rag.optimize.reporting import report
 from maps_rag.programs.errors import UserError
 
@@ -179,6 +182,14 @@ def test_memory_does_not_grow_with_the_trajectories(tmp_path):
     few, many = peak("few", 10), peak("many", 100)
     assert many < few + 2_000_000  # ninety more are 22 MB
     assert (tmp_path / "page.html").stat().st_size < 200_000
+
+
+def test_the_report_is_public_and_loaded_only_when_it_is_used():
+    assert optimize.report is report
+    code = "import sys, maps_rag.optimize.mini; print([name for name in sys.modules if 'reporting' in name])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    with pytest.raises(AttributeError, match="has no attribute 'reports'"):
+        optimize.reports  # noqa: B018
 
 
 def test_the_helper_writes_a_manifest_as_the_runner_does():
