@@ -13,6 +13,7 @@ import typer
 from maps_rag.cli.console import Screen, Spinner
 from maps_rag.cli.defaults import LOCAL_MODELS, choose_knobs, runs_here
 from maps_rag.cli.errors import CommandError
+from maps_rag.cli.index_build import unpack_encoder
 from maps_rag.cli.quiet import after_imports
 from maps_rag.cli.rounds import answer_question
 
@@ -67,11 +68,18 @@ def ask(
     refine: Annotated[
         Refine | None,
         typer.Option(
-            help="distil: the model writes what it learned; select: it picks sentences and cites them "
+            help="distil: the model writes what it learned; select: it picks passages and cites them "
             "(distil; local models select).",
             show_default=False,
         ),
     ] = None,
+    cache: Annotated[
+        bool,
+        typer.Option(
+            "--cache/--no-cache",
+            help="Take replies that the same model gave to the same prompt before, at whatever address.",
+        ),
+    ] = True,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object to standard output, progress to standard error.")
     ] = False,
@@ -88,16 +96,19 @@ def ask(
     screen = Screen(quiet_stdout=as_json)
     with Spinner(screen.live, "Opening the index"):
         from maps_rag.programs import METHODS, create
-        from maps_rag.programs.retrieval import E5Retriever
+        from maps_rag.programs.retrieval import E5Retriever, Manifest
 
         after_imports()
         has = METHODS[method].knobs() if method in METHODS and preset is None else ()
         knobs = choose_knobs(lm, api_base, has, **given)
         values = (preset or Preset.paper).value
-        create(method, None, values, **knobs)  # what cannot be is found before anything is loaded
+        program = create(method, None, values, **knobs)  # what cannot be is found before anything is loaded
+    unpack_encoder(Manifest.read(index).encoder)
+    model = None if runs_here(lm, api_base) else open_model(lm, api_base, screen, cache)
+    with Spinner(screen.live, "Opening the index"):
         program = create(method, E5Retriever(index), values, **knobs)
         after_imports()
-    program.set_lm(open_model(lm, api_base, screen))
+    program.set_lm(model or open_model(lm, api_base, screen, cache))
     prediction = answer_question(program, question, screen)
     if as_json:
         print_json({"question": question, "method": method, "lm": lm, "index": str(index), **prediction.toDict()})
@@ -117,15 +128,18 @@ def checked_question(question: str) -> str:
     return question.strip()
 
 
-def open_model(lm: str, api_base: str | None, screen: Screen, **options: Any) -> dspy.LM:
+def open_model(lm: str, api_base: str | None, screen: Screen, cache: bool = True, **options: Any) -> dspy.LM:
     """Return the language model of a name, fetching its weights with a progress bar where they are not here yet.
 
+    :param cache: False: no reply is read from DSPy's cache or written to it.
     :param options: further ones of ``language_model``.
     """
     from maps_rag.programs import fetch_weights, language_model
 
     if runs_here(lm, api_base) and lm in LOCAL_MODELS:
         fetch_weights(lm)
+    if not cache:
+        options["cache"] = False
     if api_base is not None and (key := os.environ.get("OPENAI_API_KEY")):
         options["api_key"] = key
     with Spinner(screen.live, f"Starting the language model {lm}"):

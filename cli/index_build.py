@@ -59,10 +59,20 @@ def build_with_bar(corpus: str, out: Path, encoder: str = "local", factory: str 
         from maps_rag.programs.retrieval import build_index
 
         after_imports()
+    unpack_encoder(encoder)
     with BuildBar() as bar:
         manifest = build_index(corpus, out, encoder, factory=factory, progress=bar)
         after_imports()
     return manifest
+
+
+def unpack_encoder(encoder: str) -> None:
+    """Unpack the encoder of this machine with a progress bar, where it is the one asked for and not unpacked yet."""
+    from maps_rag.programs.retrieval.encoders import LOCAL
+    from maps_rag.programs.retrieval.local_e5 import local_e5_directory
+
+    if encoder == LOCAL:
+        local_e5_directory(progress=True)
 
 
 class BuildBar:

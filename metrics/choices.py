@@ -15,6 +15,7 @@ _BRACES = str.maketrans("{}", "()")
 _EDGES = ".,;:!?\"'()[]{}"
 # A point may open a number: ".5" is no "5".
 _OPENING_EDGES = _EDGES.replace(".", "")
+END_LENGTH = 4_000  # characters of a longer answer that are read at each of its ends
 
 
 def choice_letter(answer: str | None, choices: Sequence[str] | Mapping[str, str]) -> str | None:
@@ -24,13 +25,13 @@ def choice_letter(answer: str | None, choices: Sequence[str] | Mapping[str, str]
     answer is (B)", "B is correct"); it opens with a label ("B) ...", "Option B:") or ends in a line with a letter
     alone; it contains the text of exactly one option (punctuation inside words kept, since a sign can be all that tells
     two options apart); it ends in a letter in brackets. The first that applies decides, and two letters there give
-    None: nothing is guessed.
+    None: nothing is guessed. Of more than 8,000 characters only the first and the last 4,000 are read.
 
     :param answer: The answer field, not the reasoning: letters weighed there are no answer. None gives None.
     :param choices: The option texts in the order of their letters, or a mapping from letter to text.
     """
     options = letter_choices(choices)
-    text = _plain(answer or "")
+    text = _ends(_plain(answer or ""))
     if not options or not text:
         return None
     alone = text.strip(" .,;:!?()[]").upper()
@@ -70,7 +71,8 @@ def _patterns(letters: str) -> tuple[tuple[re.Pattern[str], ...], ...]:
     # A bare lower-case letter must end its clause: "the answer is a protein" declares nothing.
     lower = rf"(?-i:[{letters.lower()}])(?=\s*(?:[.,;:)]|$))"
     one = rf"(?:{bracketed}|{upper}|{lower})"
-    joint = r"\s*(?:,|/|&|,?\s*\b(?:or|and)\b)\s*(?:(?:maybe|perhaps|possibly)\s+)?(?:option\s+)?"
+    # Possessive, so that a list of letters can be read in one way only: two ways an item are millions for 25.
+    joint = r"\s*+(?:,\s*+(?:or|and)\b|[,/&]|\b(?:or|and)\b)\s*+(?:(?:maybe|perhaps|possibly)\s++)?(?:option\s++)?"
     several = rf"(?P<letters>{one}(?:{joint}{one}){{0,25}})"
     noun = r"(?:answer|option|choice)"
     between = r"(?:think|believe|say|agree|mean|clear|true|sure|likely|that|the|correct|right|is|a|an)"
@@ -121,6 +123,13 @@ def _quoted(words: Sequence[str], options: Mapping[str, str]) -> set[str]:
             left[start : start + len(wanted)] = [""] * len(wanted)
             start = find(left, wanted, start + len(wanted))
     return found
+
+
+def _ends(text: str) -> str:
+    """Cut out the middle of a text too long for an answer: the patterns' time grows with the square of the length."""
+    if len(text) <= 2 * END_LENGTH:
+        return text
+    return f"{text[:END_LENGTH].rpartition(' ')[0]}\n{text[-END_LENGTH:].partition(' ')[2]}"
 
 
 def _plain(answer: str) -> str:

@@ -17,13 +17,11 @@ from maps_rag.programs.choices import with_choices
 from maps_rag.programs.driver import LISTENER, Run, Step, as_plain
 from maps_rag.programs.errors import UserError
 from maps_rag.programs.lm_call import inner_predict, language_model_of
-from maps_rag.programs.manifest import check_manifest, manifest_of
+from maps_rag.programs.manifest import MANIFEST_KEY, check_state, manifest_of
 from maps_rag.programs.models import is_local
 from maps_rag.programs.retrieval import as_retriever
 from maps_rag.programs.steps import Outcome
 from maps_rag.programs.trajectory import Round
-
-MANIFEST_KEY = "maps_rag"
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +200,7 @@ class SearchProgram(dspy.Module):  # type: ignore[misc]
         :raises UserError: when the state belongs to another method or to other switches, or is damaged; nothing is
             changed then.
         """
-        check_manifest(self, state.get(MANIFEST_KEY))
+        check_state(self, state)
         try:
             super().load_state(state, allow_unsafe_lm_state=allow_unsafe_lm_state)
         except (AttributeError, KeyError, TypeError) as error:

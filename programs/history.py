@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import dspy
-from maps_rag.programs.maps import plain_query, says_something
 from maps_rag.programs.reader import NO_ANSWER
 from maps_rag.programs.steps import Ask
+from maps_rag.programs.texts import plain_query, says_something
 from maps_rag.signatures.history import RESULT, SEARCH
 
 NO_ACTION = "Neither a search nor an answer was given: search, or answer."

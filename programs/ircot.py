@@ -44,7 +44,7 @@ class IRCoT(SearchProgram):
 
     Faithful: the loop, the stop rules, passages that add up to a cap (later ones are dropped, the search goes on), only
     the first sentence of a reply is kept, the reader sees no thoughts. Our reading: the prompts, which replace 20
-    worked examples per data set with an instruction and two demos; no distractors in the demos; one retry where a
+    worked examples per data set with an instruction and three demos; no distractors in the demos; one retry where a
     sentence cannot be parsed.
 
     :param passages: K, passages per search (the paper of MAPS: 5; its authors choose among 2, 4, 6 and 8).

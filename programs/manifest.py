@@ -23,6 +23,37 @@ def manifest_of(program: SearchProgram) -> dict[str, Any]:
     }
 
 
+MANIFEST_KEY = "maps_rag"
+_ROLE_KEYS = {"traces", "train", "demos", "signature", "lm"}
+
+
+def check_state(program: SearchProgram, state: Any) -> None:
+    """Raise a UserError unless a saved state is whole and belongs to ``program``; DSPy would apply half of another."""
+    check_manifest(program, state.get(MANIFEST_KEY) if isinstance(state, dict) else None)
+    for role, predictor in program.named_predictors():
+        problem = _problem(state.get(role), len(predictor.signature.fields))
+        if problem:
+            raise UserError(f"This state is damaged ({role}: {problem}): save the program anew.")
+
+
+def _problem(saved: Any, fields: int) -> str:
+    """Say what is wrong with the saved state of one role, or nothing."""
+    if not isinstance(saved, dict) or not {"demos", "signature"} <= set(saved):
+        return "it is no state of a predictor"
+    if unknown := sorted(set(saved) - _ROLE_KEYS):
+        return f"unknown {', '.join(map(str, unknown))}"
+    demos = saved["demos"]
+    if not isinstance(demos, list) or not all(isinstance(demo, dict | dspy.Example) for demo in demos):
+        return "demos must be a list of objects"
+    signature = saved["signature"]
+    if not isinstance(signature, dict) or not isinstance(signature.get("instructions"), str):
+        return "the signature has no instructions"
+    kept = signature.get("fields")
+    if not isinstance(kept, list) or len(kept) != fields or not all(isinstance(field, dict) for field in kept):
+        return f"the signature must have {fields} fields"
+    return "" if isinstance(saved.get("lm"), dict | None) else "lm must be an object or null"
+
+
 def check_manifest(program: SearchProgram, saved: Any) -> None:
     """Raise a UserError unless a saved manifest has the method and the roles and fields of ``program``.
 

@@ -9,9 +9,9 @@ from typing import Any
 import dspy
 from maps_rag.programs.base import SearchProgram, check_count, check_switch
 from maps_rag.programs.history import NO_ACTION, ask_answer, asked_for, stated
-from maps_rag.programs.maps import distinct
 from maps_rag.programs.passages import merge_passages, show_passage
 from maps_rag.programs.steps import Ask, EndRound, Outcome, OutOfBudget, Search
+from maps_rag.programs.texts import distinct
 from maps_rag.programs.types import Passage
 from maps_rag.signatures.history import AnswerFromHistory, show_turn
 from maps_rag.signatures.multi_search import MULTI_SEARCH_DEMOS, MergeAndSearch

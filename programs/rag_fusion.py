@@ -10,10 +10,10 @@ from typing import Any
 import dspy
 from maps_rag.programs.base import SearchProgram, check_count
 from maps_rag.programs.errors import UserError
-from maps_rag.programs.maps import distinct, plain_query
 from maps_rag.programs.passages import merge_passages
 from maps_rag.programs.reader import answer_from_passages
 from maps_rag.programs.steps import Ask, EndRound, Outcome, OutOfBudget, Search
+from maps_rag.programs.texts import distinct, plain_query
 from maps_rag.programs.types import Passage
 from maps_rag.signatures.rag_fusion import RAG_FUSION_DEMOS, RewriteQuestion
 from maps_rag.signatures.vanilla_rag import AnswerFromPassages

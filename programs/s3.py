@@ -9,10 +9,10 @@ from typing import Any
 
 import dspy
 from maps_rag.programs.base import SearchProgram, check_count
-from maps_rag.programs.maps import plain_query
 from maps_rag.programs.passages import show_passage
 from maps_rag.programs.reader import answer_from_passages
 from maps_rag.programs.steps import Ask, EndRound, Outcome, OutOfBudget, Search
+from maps_rag.programs.texts import plain_query
 from maps_rag.programs.types import Passage
 from maps_rag.signatures.s3 import S3_DEMOS, SelectAndSearchOn
 from maps_rag.signatures.vanilla_rag import AnswerFromPassages

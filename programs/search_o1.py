@@ -9,10 +9,10 @@ from typing import Any
 import dspy
 from maps_rag.programs.base import SearchProgram, check_count, check_switch
 from maps_rag.programs.history import ask_answer, asked_for, condense, same_query, stated
-from maps_rag.programs.maps import says_something
 from maps_rag.programs.passages import show_passage
 from maps_rag.programs.reader import NO_ANSWER
 from maps_rag.programs.steps import Ask, EndRound, Outcome, OutOfBudget, Search
+from maps_rag.programs.texts import says_something
 from maps_rag.programs.types import Passage
 from maps_rag.signatures.direct import AnswerFromMemory
 from maps_rag.signatures.history import AnswerFromHistory, show_turn

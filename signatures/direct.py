@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import dspy
+from maps_rag.signatures.maps_demos import VANILLA_DEMOS
 from pydantic import Field
 
 
@@ -22,17 +23,5 @@ class AnswerFromMemory(dspy.Signature):
 
 
 DIRECT_DEMOS: dict[str, list[dict[str, Any]]] = {
-    "answer": [
-        {
-            "question": "Which film has the director who was born earlier, The Salt Orchard or Kestrel Lane?",
-            "reasoning": "The Salt Orchard was directed by Imre Voskuil, born in 1909. Kestrel Lane was directed by "
-            "Odette Lammers, born in 1915. 1909 is earlier, so the film is The Salt Orchard.",
-            "answer": "The Salt Orchard",
-        },
-        {
-            "question": "In which country is the university where the founder of Brightwater Instruments studied?",
-            "reasoning": "The founder Perrin Askew studied at the Tarnvik Polytechnic, which is in Norway.",
-            "answer": "Norway",
-        },
-    ]
+    "answer": [{name: demo[name] for name in ("question", "reasoning", "answer")} for demo in VANILLA_DEMOS["answer"]]
 }

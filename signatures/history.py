@@ -44,35 +44,52 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-FILMS, FIRM = VANILLA_DEMOS["answer"]
-"""Two made-up questions with their facts (``passages``), reasoning and answer."""
+def numbered(*passages: str) -> list[str]:
+    """Number passages as the roles that choose among them see them."""
+    return [f"[{number}] {passage}" for number, passage in enumerate(passages, 1)]
+
+
+def _one_query_a_turn(thoughts: list[str], queries: list[str], facts: list[str]) -> list[str]:
+    turns = zip(thoughts, queries, facts, strict=True)
+    return [show_turn(thought, [query], [fact]) for thought, query, fact in turns]
+
+
+FILMS, FIRM, GRANDMOTHER = VANILLA_DEMOS["answer"]
+"""Three made-up questions with their facts (``passages``), reasoning and answer."""
+
+BAY = "Brightwater Bay: Brightwater Bay is a bay with a small harbour."
+STREET = "Askew Street: Askew Street is named after an alderman."
+DUCHY = "Velmark: Velmark is a duchy on the coast."
+"""Made-up passages that help with none of the questions."""
 
 FILM_QUERIES = ["director of the film The Salt Orchard", "director of the film Kestrel Lane"]
 BIRTH_QUERIES = ["date of birth of Imre Voskuil", "date of birth of Odette Lammers"]
+FILM_THOUGHTS = [
+    "The directors of both films are needed.",
+    "The directors are Imre Voskuil and Odette Lammers. Now their dates of birth are needed.",
+]
+FILM_HISTORY = [
+    show_turn(FILM_THOUGHTS[0], FILM_QUERIES, FILMS["passages"][:2]),
+    show_turn(FILM_THOUGHTS[1], BIRTH_QUERIES, FILMS["passages"][2:]),
+]
+
 FIRM_QUERIES = ["founder of Brightwater Instruments", "Perrin Askew studied at", "Tarnvik Polytechnic country"]
 FIRM_THOUGHTS = [
     "First the founder of Brightwater Instruments is needed.",
     "The founder is Perrin Askew. Now his university is needed.",
     "He studied at the Tarnvik Polytechnic. Now its country is needed.",
 ]
+FIRM_HISTORY = _one_query_a_turn(FIRM_THOUGHTS, FIRM_QUERIES, FIRM["passages"])
 
-
-def firm_history(turns: int) -> list[str]:
-    """Return the first turns of a made-up search of one query a turn."""
-    told = zip(FIRM_THOUGHTS, FIRM_QUERIES, FIRM["passages"], strict=True)
-    return [show_turn(thought, [query], [fact]) for thought, query, fact in list(told)[:turns]]
-
-
-FILM_HISTORY = [
-    show_turn("The directors of both films are needed.", FILM_QUERIES, FILMS["passages"][:2]),
-    show_turn(
-        "The directors are Imre Voskuil and Odette Lammers. Now their dates of birth are needed.",
-        BIRTH_QUERIES,
-        FILMS["passages"][2:],
-    ),
+FAMILY_QUERIES = ["father of Prince Ardent of Velmark", "mother of Duke Tobin III"]
+FAMILY_THOUGHTS = [
+    "First the father of Prince Ardent is needed.",
+    "The father is Duke Tobin III. Now his mother is needed.",
 ]
+FAMILY_HISTORY = _one_query_a_turn(FAMILY_THOUGHTS, FAMILY_QUERIES, GRANDMOTHER["passages"])
+FATHER_FOUND = "Prince Ardent of Velmark was the only son of Duke Tobin III and Lady Sunniva Hale."
 
 ANSWER_DEMOS: list[dict[str, Any]] = [
     {**{name: demo[name] for name in ("question", "reasoning", "answer")}, "history": history}
-    for demo, history in ((FILMS, FILM_HISTORY), (FIRM, firm_history(3)))
+    for demo, history in ((FILMS, FILM_HISTORY), (FIRM, FIRM_HISTORY), (GRANDMOTHER, FAMILY_HISTORY))
 ]

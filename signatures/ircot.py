@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import dspy
+from maps_rag.signatures.history import FILMS, FIRM, GRANDMOTHER
 from maps_rag.signatures.maps_demos import VANILLA_DEMOS
 from pydantic import Field
 
@@ -23,19 +24,23 @@ class ThinkNextSentence(dspy.Signature):
     thought: Annotated[str, Field(max_length=600)] = dspy.OutputField(desc="the next sentence, and only that")
 
 
-_ANSWERS = VANILLA_DEMOS["answer"]
-
 IRCOT_DEMOS: dict[str, list[dict[str, Any]]] = {
     "think": [
         {
-            "question": _ANSWERS[1]["question"],
-            "passages": _ANSWERS[1]["passages"][:1],
+            "question": FIRM["question"],
+            "passages": FIRM["passages"][:1],
             "thoughts": [],
             "thought": "Brightwater Instruments was founded by the engineer Perrin Askew.",
         },
         {
-            "question": _ANSWERS[0]["question"],
-            "passages": _ANSWERS[0]["passages"],
+            "question": GRANDMOTHER["question"],
+            "passages": GRANDMOTHER["passages"][:1],
+            "thoughts": ["The father of Prince Ardent of Velmark is Duke Tobin III."],
+            "thought": "Now the mother of Duke Tobin III has to be looked up.",
+        },
+        {
+            "question": FILMS["question"],
+            "passages": FILMS["passages"],
             "thoughts": [
                 "The Salt Orchard was directed by Imre Voskuil, who was born on 4 March 1909.",
                 "Kestrel Lane was directed by Odette Lammers, who was born on 22 October 1915.",
@@ -43,5 +48,5 @@ IRCOT_DEMOS: dict[str, list[dict[str, Any]]] = {
             "thought": "So the answer is: The Salt Orchard.",
         },
     ],
-    "answer": _ANSWERS,
+    "answer": VANILLA_DEMOS["answer"],
 }

@@ -82,19 +82,18 @@ class DistilKnowledge(dspy.Signature):
 
 
 class SelectKnowledge(dspy.Signature):
-    """Select the numbered sentences that state a fact the question needs.
+    """Select the numbered passages that state a fact the question needs.
 
-    Take sentences about the very persons, works and places that are searched for, not about others of a similar name
-    or with a similar story. Take those with the names, relations and dates that lead on to the answer, such as a
-    director, a spouse or a parent. Select nothing if no sentence helps.
+    Take the passages about the very persons, works and places that are searched for, one for each direction, not those
+    about others of a similar name or with a similar story.
     """
 
     question: str = dspy.InputField(desc="the question to answer")
     knowledge: list[str] = dspy.InputField(desc=_KNOWLEDGE)
     reasoning_state: str = dspy.InputField(desc=_STATE)
     directions: list[str] = dspy.InputField(desc="what was searched for")
-    sentences: list[str] = dspy.InputField(desc="numbered sentences, each with the title of its page")
-    selected: list[int] = dspy.OutputField(desc="numbers of the sentences that help", max_length=6)
+    passages: list[str] = dspy.InputField(desc="numbered passages, each with its title")
+    selected: list[int] = dspy.OutputField(desc="numbers of the passages that help")
 
 
 class AnswerQuestion(dspy.Signature):

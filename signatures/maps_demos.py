@@ -1,7 +1,8 @@
 """Demos for the roles of MAPS, for models too small to follow instructions alone.
 
-Every name is made up, so that nothing in a demo can pass for evidence. There is one plan for each situation a planner
-can be in: nothing known, a bridge found, a chain at its first and at its next link, everything known.
+Every name is made up, so that nothing in a demo can pass for evidence. Three a role, as for every method; the plans
+show what a planner meets: a chain of which nothing is known, bridges found for two things that are compared,
+everything known.
 """
 
 from __future__ import annotations
@@ -24,27 +25,13 @@ _FIRM_FACTS = [
     "Tarnvik Polytechnic: Tarnvik Polytechnic is a technical university in Norway.",
 ]
 _GRANDMOTHER = "Who is the paternal grandmother of Prince Ardent of Velmark?"
-_FATHER = ["Prince Ardent of Velmark: Ardent was the only son of Duke Tobin III and Lady Sunniva Hale."]
+_FAMILY = [
+    "Prince Ardent of Velmark: Ardent was the only son of Duke Tobin III and Lady Sunniva Hale.",
+    "Duke Tobin III of Velmark: Tobin was the eldest son of Duke Osric II and Countess Maren Lowe.",
+]
+_FATHER_KNOWN = "Known: the father, Duke Tobin III. Open: his mother."
 
 _PLANS: list[dict[str, Any]] = [
-    {
-        "question": _FILMS,
-        "knowledge": [],
-        "reasoning_state": "",
-        "known": [],
-        "missing": "the director of each film and the date of birth of each director",
-        "sufficient": False,
-        "directions": ["director of the film The Salt Orchard", "director of the film Kestrel Lane"],
-    },
-    {
-        "question": _FILMS,
-        "knowledge": _FILM_FACTS,
-        "reasoning_state": "Known: the directors Imre Voskuil and Odette Lammers. Open: their dates of birth.",
-        "known": ["director of The Salt Orchard: Imre Voskuil", "director of Kestrel Lane: Odette Lammers"],
-        "missing": "the dates of birth of Imre Voskuil and Odette Lammers",
-        "sufficient": False,
-        "directions": ["date of birth of Imre Voskuil", "date of birth of Odette Lammers"],
-    },
     {
         "question": _GRANDMOTHER,
         "knowledge": [],
@@ -55,22 +42,13 @@ _PLANS: list[dict[str, Any]] = [
         "directions": ["father of Prince Ardent of Velmark"],
     },
     {
-        "question": _GRANDMOTHER,
-        "knowledge": _FATHER,
-        "reasoning_state": "Known: the father, Duke Tobin III. Open: his mother.",
-        "known": ["father of Prince Ardent: Duke Tobin III"],
-        "missing": "the mother of Duke Tobin III",
+        "question": _FILMS,
+        "knowledge": _FILM_FACTS,
+        "reasoning_state": "Known: the directors Imre Voskuil and Odette Lammers. Open: their dates of birth.",
+        "known": ["director of The Salt Orchard: Imre Voskuil", "director of Kestrel Lane: Odette Lammers"],
+        "missing": "the dates of birth of Imre Voskuil and Odette Lammers",
         "sufficient": False,
-        "directions": ["mother of Duke Tobin III of Velmark"],
-    },
-    {
-        "question": _FIRM,
-        "knowledge": _FIRM_FACTS[:1],
-        "reasoning_state": "Known: the founder, Perrin Askew. Open: his university and its country.",
-        "known": ["founder of Brightwater Instruments: Perrin Askew"],
-        "missing": "the university where Perrin Askew studied, then its country",
-        "sufficient": False,
-        "directions": ["university where Perrin Askew studied"],
+        "directions": ["date of birth of Imre Voskuil", "date of birth of Odette Lammers"],
     },
     {
         "question": _FIRM,
@@ -93,17 +71,10 @@ _WRITES: list[dict[str, Any]] = [
     },
     {
         "question": _GRANDMOTHER,
-        "knowledge": _FATHER,
-        "reasoning_state": "Known: the father, Duke Tobin III. Open: his mother.",
+        "knowledge": _FAMILY[:1],
+        "reasoning_state": _FATHER_KNOWN,
         "directions": ["mother of Duke Tobin III of Velmark"],
         "queries": ["Who is the mother of Duke Tobin III of Velmark?"],
-    },
-    {
-        "question": _FILMS,
-        "knowledge": _FILM_FACTS,
-        "reasoning_state": "Known: the directors Imre Voskuil and Odette Lammers. Open: their dates of birth.",
-        "directions": ["date of birth of Imre Voskuil", "date of birth of Odette Lammers"],
-        "queries": ["When was Imre Voskuil born?", "When was Odette Lammers born?"],
     },
     {
         "question": _FIRM,
@@ -120,26 +91,23 @@ _SELECTIONS: list[dict[str, Any]] = [
         "knowledge": _FILM_FACTS,
         "reasoning_state": "Known: the directors Imre Voskuil and Odette Lammers. Open: their dates of birth.",
         "directions": ["date of birth of Imre Voskuil", "date of birth of Odette Lammers"],
-        "sentences": [
+        "passages": [
             "[1] Jan Voskuil: Jan Voskuil (born 1921) was a painter.",
-            "[2] " + _BIRTHS[0],
-            "[3] Imre Voskuil: He made fourteen films between 1938 and 1967.",
-            "[4] Odette (film): Odette is a film of 1950.",
-            "[5] " + _BIRTHS[1],
-            "[6] Odette Lammers: Her first job was in a theatre.",
+            "[2] " + _BIRTHS[0] + " He made fourteen films between 1938 and 1967.",
+            "[3] Odette (film): Odette is a film of 1950.",
+            "[4] " + _BIRTHS[1] + " Her first job was in a theatre.",
         ],
-        "selected": [2, 5],
+        "selected": [2, 4],
     },
     {
         "question": _GRANDMOTHER,
         "knowledge": [],
         "reasoning_state": "",
         "directions": ["father of Prince Ardent of Velmark"],
-        "sentences": [
-            "[1] Velmark: Velmark is a duchy on the coast.",
+        "passages": [
+            "[1] Velmark: Velmark is a duchy on the coast. It is known for its sailors.",
             "[2] Princess Ardena: Princess Ardena was the mother of Count Ruben.",
-            "[3] " + _FATHER[0],
-            "[4] Prince Ardent of Velmark: He was fond of sailing.",
+            "[3] " + _FAMILY[0] + " He was fond of sailing.",
         ],
         "selected": [3],
     },
@@ -148,13 +116,12 @@ _SELECTIONS: list[dict[str, Any]] = [
         "knowledge": [],
         "reasoning_state": "",
         "directions": ["founder of Brightwater Instruments"],
-        "sentences": [
-            "[1] Brightwater Bay: Brightwater Bay is a bay with a small harbour.",
-            "[2] Brightwater Instruments: Brightwater Instruments makes clocks for ships.",
-            "[3] " + _FIRM_FACTS[0],
-            "[4] Jonas Tarn: The instrument maker Jonas Tarn studied at the University of Graz in Austria.",
+        "passages": [
+            "[1] " + _FIRM_FACTS[0] + " It makes clocks for ships.",
+            "[2] Brightwater Bay: Brightwater Bay is a bay with a small harbour.",
+            "[3] Jonas Tarn: The instrument maker Jonas Tarn studied at the University of Graz in Austria.",
         ],
-        "selected": [3],
+        "selected": [1],
     },
 ]
 
@@ -173,10 +140,20 @@ _DISTILLATIONS: list[dict[str, Any]] = [
         **{name: _SELECTIONS[2][name] for name in ("question", "knowledge", "reasoning_state", "directions")},
         "passages": [
             "Brightwater Bay: Brightwater Bay is a bay with a small harbour.",
-            "Brightwater Instruments: Brightwater Instruments makes clocks for ships. " + _FIRM_FACTS[0].split(": ")[1],
+            _FIRM_FACTS[0] + " It makes clocks for ships.",
         ],
         "new_knowledge": "Brightwater Instruments was founded by Perrin Askew.",
         "new_state": "Known: the founder, Perrin Askew. Open: his university and its country.",
+    },
+    {
+        **{name: _SELECTIONS[1][name] for name in ("question", "knowledge", "reasoning_state", "directions")},
+        "passages": [
+            "Velmark: Velmark is a duchy on the coast.",
+            "Princess Ardena: Princess Ardena was the mother of Count Ruben.",
+            _FAMILY[0] + " He was fond of sailing.",
+        ],
+        "new_knowledge": "Prince Ardent of Velmark was the son of Duke Tobin III and Lady Sunniva Hale.",
+        "new_state": _FATHER_KNOWN,
     },
 ]
 
@@ -195,6 +172,13 @@ _ANSWERS: list[dict[str, Any]] = [
         "reasoning_state": "Known: the founder, his university and its country, Norway. Open: nothing.",
         "reasoning": "The founder Perrin Askew studied at the Tarnvik Polytechnic, which is in Norway.",
         "answer": "Norway",
+    },
+    {
+        "question": _GRANDMOTHER,
+        "knowledge": _FAMILY,
+        "reasoning_state": "Known: the father, Duke Tobin III, and his mother, Countess Maren Lowe. Open: nothing.",
+        "reasoning": "The father of Prince Ardent is Duke Tobin III. The mother of Tobin III is Countess Maren Lowe.",
+        "answer": "Countess Maren Lowe",
     },
 ]
 

@@ -8,12 +8,18 @@ import dspy
 from maps_rag.signatures.fields import Phrases
 from maps_rag.signatures.history import (
     ANSWER_DEMOS,
+    DUCHY,
+    FAMILY_QUERIES,
+    FAMILY_THOUGHTS,
+    FATHER_FOUND,
     FIRM,
+    FIRM_HISTORY,
     FIRM_THOUGHTS,
+    GRANDMOTHER,
     HISTORY,
     Answer,
     Reasoning,
-    firm_history,
+    numbered,
     show_turn,
 )
 from pydantic import Field
@@ -39,6 +45,8 @@ class MergeAndSearch(dspy.Signature):
     answer: Answer = dspy.OutputField(desc="the short answer, or empty while a fact is missing")
 
 
+_FATHER_QUERIES = [FAMILY_QUERIES[0], "parents of Prince Ardent of Velmark", "family of Prince Ardent of Velmark"]
+
 MULTI_SEARCH_DEMOS: dict[str, list[dict[str, Any]]] = {
     "agent": [
         {
@@ -50,18 +58,25 @@ MULTI_SEARCH_DEMOS: dict[str, list[dict[str, Any]]] = {
             "reasoning": FIRM_THOUGHTS[0],
             "queries": [
                 "Who founded Brightwater Instruments?",
-                "history of the maker of ship's clocks Brightwater Instruments",
+                "history of Brightwater Instruments",
                 "Brightwater Instruments founder education",
             ],
             "answer": "",
         },
         {
+            "question": GRANDMOTHER["question"],
+            "history": [show_turn(FAMILY_THOUGHTS[0], _FATHER_QUERIES)],
+            "passages": numbered(GRANDMOTHER["passages"][0], DUCHY),
+            "relevant": [1],
+            "merged": FATHER_FOUND,
+            "reasoning": FAMILY_THOUGHTS[1],
+            "queries": ["Who is the mother of Duke Tobin III?", "parents of Duke Tobin III", "life of Duke Tobin III"],
+            "answer": "",
+        },
+        {
             "question": FIRM["question"],
-            "history": [*firm_history(2), show_turn(FIRM_THOUGHTS[2], ["Tarnvik Polytechnic", "Tarnvik country"])],
-            "passages": [
-                "[1] Tarn Valley: Tarn Valley is known for its cheese.",
-                f"[2] {FIRM['passages'][2]}",
-            ],
+            "history": [*FIRM_HISTORY[:2], show_turn(FIRM_THOUGHTS[2], ["Tarnvik Polytechnic", "Tarnvik country"])],
+            "passages": numbered("Tarn Valley: Tarn Valley is known for its cheese.", FIRM["passages"][2]),
             "relevant": [2],
             "merged": "Tarnvik Polytechnic is a technical university in Norway.",
             "reasoning": FIRM["reasoning"],

@@ -9,13 +9,17 @@ from maps_rag.signatures.fields import Phrases
 from maps_rag.signatures.history import (
     ANSWER_DEMOS,
     BIRTH_QUERIES,
+    FAMILY_QUERIES,
+    FAMILY_THOUGHTS,
     FILM_HISTORY,
+    FILM_THOUGHTS,
     FILMS,
     FIRM,
+    FIRM_HISTORY,
+    GRANDMOTHER,
     HISTORY,
     Answer,
     Reasoning,
-    firm_history,
 )
 
 
@@ -37,15 +41,22 @@ class ReasonAndDecompose(dspy.Signature):
 PARALLEL_SEARCH_DEMOS: dict[str, list[dict[str, Any]]] = {
     "agent": [
         {
+            "question": GRANDMOTHER["question"],
+            "history": [],
+            "reasoning": FAMILY_THOUGHTS[0],
+            "queries": FAMILY_QUERIES[:1],
+            "answer": "",
+        },
+        {
             "question": FILMS["question"],
             "history": FILM_HISTORY[:1],
-            "reasoning": "The directors are Imre Voskuil and Odette Lammers. Now their dates of birth are needed.",
+            "reasoning": FILM_THOUGHTS[1],
             "queries": BIRTH_QUERIES,
             "answer": "",
         },
         {
             "question": FIRM["question"],
-            "history": firm_history(3),
+            "history": FIRM_HISTORY,
             "reasoning": FIRM["reasoning"],
             "queries": [],
             "answer": FIRM["answer"],

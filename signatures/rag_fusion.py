@@ -6,6 +6,7 @@ from typing import Any
 
 import dspy
 from maps_rag.signatures.fields import Phrases
+from maps_rag.signatures.history import FAMILY_QUERIES, FILM_QUERIES, FILMS, FIRM, FIRM_QUERIES, GRANDMOTHER
 from maps_rag.signatures.maps_demos import VANILLA_DEMOS
 
 
@@ -23,19 +24,23 @@ class RewriteQuestion(dspy.Signature):
 RAG_FUSION_DEMOS: dict[str, list[dict[str, Any]]] = {
     "rewrite": [
         {
-            "question": "Which film has the director who was born earlier, The Salt Orchard or Kestrel Lane?",
+            "question": FILMS["question"],
+            "queries": [*FILM_QUERIES, "dates of birth of the directors of The Salt Orchard and Kestrel Lane"],
+        },
+        {
+            "question": FIRM["question"],
             "queries": [
-                "director of the film The Salt Orchard",
-                "director of the film Kestrel Lane",
-                "dates of birth of the directors of The Salt Orchard and Kestrel Lane",
+                FIRM_QUERIES[0],
+                "education of the founder of Brightwater Instruments",
+                "university attended by the person who founded Brightwater Instruments",
             ],
         },
         {
-            "question": "In which country is the university where the founder of Brightwater Instruments studied?",
+            "question": GRANDMOTHER["question"],
             "queries": [
-                "founder of Brightwater Instruments",
-                "education of the founder of Brightwater Instruments",
-                "university attended by the engineer who founded Brightwater Instruments",
+                FAMILY_QUERIES[0],
+                "mother of the father of Prince Ardent of Velmark",
+                "ancestors of Prince Ardent of Velmark",
             ],
         },
     ],

@@ -6,7 +6,17 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import dspy
-from maps_rag.signatures.history import BIRTH_QUERIES, FILM_QUERIES, FILMS, FIRM, FIRM_QUERIES, FIRM_THOUGHTS
+from maps_rag.signatures.history import (
+    BIRTH_QUERIES,
+    FAMILY_QUERIES,
+    FAMILY_THOUGHTS,
+    FILM_QUERIES,
+    FILMS,
+    FIRM,
+    FIRM_QUERIES,
+    FIRM_THOUGHTS,
+    GRANDMOTHER,
+)
 from pydantic import Field
 
 
@@ -23,7 +33,7 @@ class AnswerBySearching(dspy.Signature):
 
 def react_demos(format_trajectory: Callable[[dict[str, Any]], str]) -> dict[str, list[dict[str, Any]]]:
     """Return the demos of both roles, their trajectories written as the agent writes them."""
-    films, firm = FILMS["passages"], FIRM["passages"]
+    films = FILMS["passages"]
     births = [
         *zip(
             ["The director of the first film is needed.", "Now that of the other."],
@@ -33,7 +43,8 @@ def react_demos(format_trajectory: Callable[[dict[str, Any]], str]) -> dict[str,
         ),
         *zip(["Now the first date of birth.", "Now the other."], BIRTH_QUERIES, films[2:], strict=True),
     ]
-    founder = list(zip(FIRM_THOUGHTS, FIRM_QUERIES, firm, strict=True))
+    founder = list(zip(FIRM_THOUGHTS, FIRM_QUERIES, FIRM["passages"], strict=True))
+    family = list(zip(FAMILY_THOUGHTS, FAMILY_QUERIES, GRANDMOTHER["passages"], strict=True))
 
     def told(turns: list[tuple[str, str, str]], finished: bool = True) -> str:
         trajectory: dict[str, Any] = {}
@@ -47,6 +58,13 @@ def react_demos(format_trajectory: Callable[[dict[str, Any]], str]) -> dict[str,
 
     return {
         "react": [
+            {
+                "question": GRANDMOTHER["question"],
+                "trajectory": told([], finished=False),
+                "next_thought": FAMILY_THOUGHTS[0],
+                "next_tool_name": "search",
+                "next_tool_args": {"query": FAMILY_QUERIES[0]},
+            },
             {
                 "question": FIRM["question"],
                 "trajectory": told(founder[:1], finished=False),
@@ -69,6 +87,6 @@ def react_demos(format_trajectory: Callable[[dict[str, Any]], str]) -> dict[str,
                 "reasoning": demo["reasoning"],
                 "answer": demo["answer"],
             }
-            for demo, turns in ((FILMS, births), (FIRM, founder))
+            for demo, turns in ((FILMS, births), (FIRM, founder), (GRANDMOTHER, family))
         ],
     }

@@ -6,6 +6,7 @@ from typing import Any
 
 import dspy
 from maps_rag.signatures.fields import Line
+from maps_rag.signatures.history import BAY, DUCHY, FILMS, FIRM, GRANDMOTHER, STREET, numbered
 from maps_rag.signatures.maps_demos import VANILLA_DEMOS
 
 
@@ -25,39 +26,35 @@ class SelectAndSearchOn(dspy.Signature):
     next_query: Line = dspy.OutputField(desc="one search query; empty if complete")
 
 
-_FILMS, _FIRM = VANILLA_DEMOS["answer"]
+def _turn(query: str, passages: list[str], selected: str) -> str:
+    return "\n".join([f"Query: {query}", *passages, f"Selected: {selected}"])
+
 
 S3_DEMOS: dict[str, list[dict[str, Any]]] = {
     "searcher": [
         {
-            "question": _FIRM["question"],
+            "question": FIRM["question"],
             "history": [],
-            "passages": [
-                "[1] Brightwater Bay: Brightwater Bay is a bay with a small harbour.",
-                "[2] " + _FIRM["passages"][0],
-                "[3] Askew Street: Askew Street is named after an alderman.",
-            ],
+            "passages": numbered(BAY, FIRM["passages"][0], STREET),
             "selected": [2],
             "complete": False,
             "next_query": "university where the engineer Perrin Askew studied",
         },
         {
-            "question": _FILMS["question"],
-            "history": [
-                "\n".join(
-                    [
-                        f"Query: {_FILMS['question']}",
-                        f"[1] {_FILMS['passages'][0]}",
-                        f"[2] {_FILMS['passages'][1]}",
-                        "Selected: 1, 2",
-                    ]
-                )
-            ],
-            "passages": [
-                "[1] Jan Voskuil: Jan Voskuil (born 1921) was a painter.",
-                f"[2] {_FILMS['passages'][2]}",
-                f"[3] {_FILMS['passages'][3]}",
-            ],
+            "question": GRANDMOTHER["question"],
+            "history": [_turn(GRANDMOTHER["question"], numbered(DUCHY, GRANDMOTHER["passages"][0]), "2")],
+            "passages": numbered(
+                "Tobin's Rock: Tobin's Rock is a lighthouse.",
+                "Princess Ardena: Princess Ardena was the mother of Count Ruben.",
+            ),
+            "selected": [],
+            "complete": False,
+            "next_query": "parents of Duke Tobin III",
+        },
+        {
+            "question": FILMS["question"],
+            "history": [_turn(FILMS["question"], numbered(*FILMS["passages"][:2]), "1, 2")],
+            "passages": numbered("Jan Voskuil: Jan Voskuil (born 1921) was a painter.", *FILMS["passages"][2:]),
             "selected": [2, 3],
             "complete": True,
             "next_query": "",

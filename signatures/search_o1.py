@@ -9,13 +9,21 @@ from maps_rag.signatures.direct import DIRECT_DEMOS
 from maps_rag.signatures.fields import Line
 from maps_rag.signatures.history import (
     ANSWER_DEMOS,
+    BAY,
+    DUCHY,
+    FAMILY_QUERIES,
+    FAMILY_THOUGHTS,
+    FATHER_FOUND,
     FIRM,
+    FIRM_HISTORY,
     FIRM_QUERIES,
     FIRM_THOUGHTS,
+    GRANDMOTHER,
     HISTORY,
+    STREET,
     Answer,
     Reasoning,
-    firm_history,
+    show_turn,
 )
 from pydantic import Field
 
@@ -49,21 +57,39 @@ class ReasonInDocuments(dspy.Signature):
     information: Annotated[str, Field(max_length=900)] = dspy.OutputField(desc="the information that helps, or nothing")
 
 
+def _steps(*turns: str) -> list[str]:
+    lines = [line for turn in turns for line in turn.splitlines()]
+    return [f"Step {number}: {line}" for number, line in enumerate(lines, 1)]
+
+
+_FOUNDER_SOUGHT = _steps(show_turn(FIRM_THOUGHTS[0], FIRM_QUERIES[:1]))
+_MOTHER_SOUGHT = _steps(
+    show_turn(FAMILY_THOUGHTS[0], FAMILY_QUERIES[:1], [FATHER_FOUND]),
+    show_turn(FAMILY_THOUGHTS[1], FAMILY_QUERIES[1:]),
+)
+
+
 def search_o1_demos(*, back_off: bool) -> dict[str, list[dict[str, Any]]]:
     """Return the demos of every role of Search-o1."""
-    question = FIRM["question"]
     return {
         "reason": [
             {
-                "question": question,
-                "history": firm_history(1),
+                "question": GRANDMOTHER["question"],
+                "history": [],
+                "reasoning": FAMILY_THOUGHTS[0],
+                "query": FAMILY_QUERIES[0],
+                "answer": "",
+            },
+            {
+                "question": FIRM["question"],
+                "history": FIRM_HISTORY[:1],
                 "reasoning": FIRM_THOUGHTS[1],
                 "query": FIRM_QUERIES[1],
                 "answer": "",
             },
             {
-                "question": question,
-                "history": firm_history(3),
+                "question": FIRM["question"],
+                "history": FIRM_HISTORY,
                 "reasoning": FIRM["reasoning"],
                 "query": "",
                 "answer": FIRM["answer"],
@@ -71,18 +97,25 @@ def search_o1_demos(*, back_off: bool) -> dict[str, list[dict[str, Any]]]:
         ],
         "refine": [
             {
-                "question": question,
-                "history": [f"Step 1: Thought: {FIRM_THOUGHTS[0]}", f"Step 2: Search: {FIRM_QUERIES[0]}"],
+                "question": FIRM["question"],
+                "history": _FOUNDER_SOUGHT,
                 "query": FIRM_QUERIES[0],
-                "passages": ["Brightwater Bay: Brightwater Bay is a bay with a small harbour.", FIRM["passages"][0]],
+                "passages": [BAY, FIRM["passages"][0]],
                 "information": "Brightwater Instruments was founded in 1934 by the engineer Perrin Askew.",
             },
             {
-                "question": question,
-                "history": [f"Step 1: Thought: {FIRM_THOUGHTS[0]}", f"Step 2: Search: {FIRM_QUERIES[0]}"],
+                "question": FIRM["question"],
+                "history": _FOUNDER_SOUGHT,
                 "query": FIRM_QUERIES[0],
-                "passages": ["Askew Street: Askew Street is named after an alderman."],
+                "passages": [STREET],
                 "information": "",
+            },
+            {
+                "question": GRANDMOTHER["question"],
+                "history": _MOTHER_SOUGHT,
+                "query": FAMILY_QUERIES[1],
+                "passages": [DUCHY, GRANDMOTHER["passages"][1]],
+                "information": "Duke Tobin III of Velmark was the eldest son of Duke Osric II and Countess Maren Lowe.",
             },
         ],
         "answer": ANSWER_DEMOS,

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import dspy
 from maps_rag.signatures.direct import DIRECT_DEMOS
-from maps_rag.signatures.history import FILMS, FIRM
+from maps_rag.signatures.history import FILMS, FIRM, GRANDMOTHER, STREET
 from pydantic import Field
 
 
@@ -52,6 +52,11 @@ SELF_RAG_DEMOS: dict[str, list[dict[str, Any]]] = {
             "reasoning": "A dozen is twelve. This is general knowledge.",
             "retrieve": False,
         },
+        {
+            "question": GRANDMOTHER["question"],
+            "reasoning": "It depends on who the father of Prince Ardent is and on who the mother of that father is.",
+            "retrieve": True,
+        },
     ],
     "critique": [
         {
@@ -64,8 +69,18 @@ SELF_RAG_DEMOS: dict[str, list[dict[str, Any]]] = {
             "utility": 5,
         },
         {
+            "question": GRANDMOTHER["question"],
+            "passage": GRANDMOTHER["passages"][1],
+            "relevant": True,
+            "reasoning": "The passage says that the mother of Duke Tobin III is Countess Maren Lowe. It does not say "
+            "that Tobin III is the father of Prince Ardent.",
+            "answer": GRANDMOTHER["answer"],
+            "support": "partial",
+            "utility": 4,
+        },
+        {
             "question": FIRM["question"],
-            "passage": "Askew Street: Askew Street is named after an alderman.",
+            "passage": STREET,
             "relevant": False,
             "reasoning": "The passage says nothing of the founder or of a university.",
             "answer": "unknown",

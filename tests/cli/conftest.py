@@ -62,6 +62,7 @@ def stub_encoder(monkeypatch):
     """Every encoder that is loaded by name is a stub of that name."""
     for module in ("build", "retriever"):
         monkeypatch.setattr(f"maps_rag.programs.retrieval.{module}.load_encoder", StubEncoder)
+    monkeypatch.setattr("maps_rag.programs.retrieval.local_e5.local_e5_directory", lambda progress: None)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import signal
 import threading
 
 from maps_rag.cli import main
-from maps_rag.programs.retrieval import build, retriever
+from maps_rag.programs.retrieval import build, local_e5, retriever
 
 from tests.retrieval.stub_encoder import StubEncoder
 
@@ -23,6 +23,7 @@ class Stub(StubEncoder):
 
 if __name__ == "__main__":
     build.load_encoder = retriever.load_encoder = Stub
+    local_e5.local_e5_directory = lambda progress: None
     # A shell that starts the tests in the background has Ctrl-C ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     main()

@@ -12,7 +12,7 @@ FIELDS = {"answer", "citations", "knowledge", "passages", "usage", "trajectory",
 
 
 class Selecting(Roles):
-    """Replies of a model that picks sentences."""
+    """Replies of a model that picks passages."""
 
     def usual(self, role, user):
         known = user.count("Sentence one of")
@@ -66,7 +66,7 @@ def test_selected_knowledge_is_shown_with_its_passage_and_cited(run, index, mode
     cited = next(line for line in result.stdout.splitlines() if "sources" in line)
     passage = learned.split("[")[1].rstrip("]")
     assert passage in {f"p{number}" for number in range(12)}
-    assert f"Title {passage[1:]}: Sentence one of {passage[1:]}. [{passage}]" in learned
+    assert f"Title {passage[1:]}: Sentence one of {passage[1:]}. Sentence two of {passage[1:]}. [{passage}]" in learned
     assert f"Title {passage[1:]} [{passage}]" in cited
 
 

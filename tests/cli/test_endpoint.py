@@ -45,6 +45,24 @@ def test_an_answer_from_a_server_is_shown(run, ask):
     assert {request["model"] for request in endpoint.requests} == {"served"}
 
 
+def test_no_cache_asks_the_server_at_another_address_again(run, index):
+    def answering(name):
+        def answer(body):
+            schema = body["response_format"]["json_schema"]["schema"]["properties"]
+            if "sufficient" in schema:
+                return Reply({"known": [], "missing": "nothing", "sufficient": True, "directions": []})
+            return Reply({"reasoning": "as it is", "answer": name})
+
+        return answer
+
+    said = []
+    with Endpoint(answering("Ada")) as one, Endpoint(answering("Grace")) as two:
+        for url, *more in ((one.url,), (two.url,), (two.url, "--no-cache")):
+            result = run("ask", "who cached?", "--index", index, "--lm", "m", "--api-base", url, "--json", *more)
+            said.append(json.loads(result.stdout)["answer"])
+    assert said == ["Ada", "Ada", "Grace"]
+
+
 def test_a_server_that_is_down_is_named(run, ask, pauses):
     url = f"http://127.0.0.1:{free_port()}/v1"
     result = run(*ask(url))

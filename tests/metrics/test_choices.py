@@ -138,3 +138,16 @@ def test_option_without_words_matches_nothing():
 def test_accuracy_is_of_the_letter(answer, score):
     gold = dspy.Example(choices=GASES, answer="B")
     assert choice_accuracy(gold, dspy.Prediction(answer=answer)) == score
+
+
+@pytest.mark.parametrize(
+    ("answer", "letter"),
+    [
+        ("(A) or " * 20_000, "A"),
+        ("word " * 20_000 + "So the answer is (B).", "B"),
+        ("The answer is (B). " + "word " * 20_000, "B"),
+        ("the answer is " * 20_000 + "(", None),
+    ],
+)
+def test_an_answer_of_many_pages_is_read_at_its_ends(answer, letter):
+    assert choice_letter(answer, ["one", "two"]) == letter

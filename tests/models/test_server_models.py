@@ -319,7 +319,9 @@ def test_an_unknown_name_is_refused_with_what_is_allowed(name):
         language_model(name)
 
 
-@pytest.mark.parametrize("address", ["localhost:8000", "", "ftp://host/v1", "http://"])
+@pytest.mark.parametrize(
+    "address", ["localhost:8000", "", "ftp://host/v1", "http://", "http://[::1", "http://host:x/v1", "http://:80", 5]
+)
 def test_an_address_that_is_none_is_refused(address):
     with pytest.raises(UserError, match="http://localhost:8000/v1"):
         language_model("openai/x", address)
@@ -339,6 +341,24 @@ def test_a_hosted_model_without_a_key_says_which_variable_to_set(monkeypatch):
 def test_reasoning_models_of_openai_get_no_temperature():
     lm = language_model("openai/o3-mini")
     assert lm.kwargs["temperature"] is None
+
+
+def test_an_address_with_a_password_is_refused_without_showing_it():
+    with pytest.raises(UserError, match="api_key") as caught:
+        language_model("served", api_base="http://user:hunter2@host/v1")
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("timeout", ["5", 0, -1, float("nan"), float("inf")])
+def test_a_timeout_that_makes_no_sense_is_refused(timeout):
+    with pytest.raises(UserError, match="seconds above 0"):
+        language_model("served", api_base="http://host/v1", timeout=timeout)
+
+
+@pytest.mark.parametrize("name", [None, 5, ["local"]])
+def test_a_name_that_is_no_text_is_refused(name):
+    with pytest.raises(UserError, match="by its name"):
+        language_model(name)
 
 
 def test_thinking_needs_a_server():

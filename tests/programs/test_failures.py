@@ -351,7 +351,7 @@ def test_a_prompt_that_cannot_be_shortened_enough_fails_the_question_with_its_re
     assert script.seen == [8, 4]
 
 
-def test_a_selecting_refinement_that_is_too_long_still_points_at_the_right_sentences():
+def test_a_selecting_refinement_that_is_too_long_still_points_at_the_right_passages():
     script = Window("refine", 2, "Title ", refine={"selected": [2], "new_state": "s"})
     prediction, _ = ask(script, refine="select", passages=2, max_rounds=1)
     assert script.seen == [4, 2]

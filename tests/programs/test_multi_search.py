@@ -112,14 +112,6 @@ def test_a_compiled_state_survives_saving_and_loading(tmp_path):
     check_state_survives(*programs, TWO_ROUNDS, tmp_path / "state.json")
 
 
-def test_shipped_demos_fit_their_roles_two_each():
-    program = MultiSearch(Shelf(**SHELF), demos=True)
-    for name, predictor in program.named_predictors():
-        demos = program.shipped_demos[name]
-        assert len(demos) == 2
-        assert all(set(demo) == set(predictor.signature.fields) for demo in demos)
-
-
 def test_the_presets_construct():
     assert MultiSearch(StubRetriever(), **PRESETS["original"]).config.queries == 3
     assert MultiSearch(StubRetriever(), **PRESETS["paper"]).config == MultiSearch(StubRetriever()).config

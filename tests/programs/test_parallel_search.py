@@ -94,14 +94,6 @@ def test_a_compiled_state_survives_saving_and_loading(tmp_path):
     check_state_survives(*programs, TWO_ROUNDS, tmp_path / "state.json")
 
 
-def test_shipped_demos_fit_their_roles_two_each():
-    program = ParallelSearch(Shelf(**SHELF), demos=True)
-    for name, predictor in program.named_predictors():
-        demos = program.shipped_demos[name]
-        assert len(demos) == 2
-        assert all(set(demo) == set(predictor.signature.fields) for demo in demos)
-
-
 def test_the_presets_construct():
     original = ParallelSearch(StubRetriever(), **PRESETS["original"]).config
     assert (original.passages, original.max_rounds, original.force_answer) == (3, 4, False)

@@ -1,4 +1,4 @@
-"""Merging, cutting and splitting passages, and the small text helpers of MAPS: rules and properties."""
+"""Merging, cutting and splitting passages, and the small text helpers: rules and properties."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from maps_rag.programs.maps import SENTENCES_PER_PASSAGE, citations, distinct, number_sentences, says_something
-from maps_rag.programs.passages import cut_passage, merge_passages, show_passage, split_sentences
+from maps_rag.programs.passages import (
+    SENTENCES_PER_PASSAGE,
+    citations,
+    cut_passage,
+    merge_passages,
+    opening,
+    show_passage,
+    split_sentences,
+)
+from maps_rag.programs.texts import distinct, says_something
 from maps_rag.programs.types import Passage
 
 scores = st.floats(-1, 1, allow_nan=False)
@@ -129,26 +137,19 @@ def test_a_sentence_is_a_piece_of_the_text(text):
     assert all(sentence in text for sentence in split_sentences(text))
 
 
-# Sentences with numbers.
+# Openings.
 
 
-@given(st.lists(prose, max_size=4))
-def test_numbered_sentences_stand_in_order_and_know_their_passage(texts):
-    passages = [passage(text, title=f"Title {i}", id=str(i)) for i, text in enumerate(texts)]
-    numbered = number_sentences(passages)
-    for text, source in numbered:
-        assert text.startswith(f"{source.title}: ")
-        assert text.removeprefix(f"{source.title}: ") in source.text
-    order = [int(source.id) for _, source in numbered]
-    assert order == sorted(order)
-    for p in passages:
-        assert sum(source is p for _, source in numbered) == min(len(split_sentences(p.text)), SENTENCES_PER_PASSAGE)
+@given(prose)
+def test_an_opening_is_the_title_and_the_first_sentences(text):
+    shown = opening(passage(text, title="Title"))
+    assert shown == " ".join(["Title:", *split_sentences(text)[:SENTENCES_PER_PASSAGE]]).strip() or not text.strip()
+    assert opening(passage(text, title="")) == shown.removeprefix("Title: ")
 
 
 def test_a_passage_without_a_title_is_shown_as_its_text():
     assert show_passage(passage("Text.", title="")) == "Text."
     assert show_passage(passage("Text.", title="Title")) == "Title: Text."
-    assert number_sentences([passage("Text.", title="")])[0][0] == "Text."
 
 
 # Lists that a model writes.

@@ -145,11 +145,11 @@ def test_bootstrapping_finds_demos_for_both_roles():
     assert compiled.extract.predict.demos[0].answer == "Oslo"
 
 
-def test_shipped_demos_fit_their_roles_two_each():
+def test_shipped_demos_fit_their_roles_three_each():
     program = ReAct(Shelf(**SHELF), demos=True)
     for name, predictor in program.named_predictors():
         demos = program.shipped_demos[name.removesuffix(".predict")]
-        assert len(demos) == 2
+        assert len(demos) == 3
         assert all(set(demo) == set(predictor.signature.fields) for demo in demos)
     _, sent = run(program, TWO_SEARCHES)
     assert all("Perrin Askew" in prompt for prompt in sent)

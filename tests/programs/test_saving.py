@@ -133,11 +133,25 @@ def test_a_state_without_a_manifest_is_refused(tmp_path):
     assert state_of(program) == before
 
 
+@pytest.mark.parametrize("state", [None, [], "text", {}])
+def test_what_is_no_state_is_refused(state):
+    with pytest.raises(UserError, match="not saved by a maps_rag program"):
+        MAPS(StubRetriever()).load_state(state)
+
+
 @pytest.mark.parametrize(
     "damage",
     [
         lambda state: state.pop("answer"),
         lambda state: state["answer"].pop("signature"),
+        lambda state: state["answer"].update(demos=None),
+        lambda state: state["answer"].update(demos=[1]),
+        lambda state: state["answer"].update(demos="abc"),
+        lambda state: state["answer"].update(forward="x"),
+        lambda state: state["answer"].update(lm="x"),
+        lambda state: state["answer"]["signature"].update(instructions=None),
+        lambda state: state["answer"]["signature"]["fields"].pop(),
+        lambda state: state["answer"]["signature"].update(fields="abc"),
         lambda state: state["maps_rag"].pop("fields"),
         lambda state: state.update(maps_rag="text"),
         lambda state: state.update(maps_rag={"program": "MAPS", "fields": None, "settings": None}),

@@ -154,11 +154,11 @@ def test_a_compiled_state_survives_saving_and_loading(tmp_path):
 
 
 @pytest.mark.parametrize("back_off", [False, True])
-def test_shipped_demos_fit_their_roles_two_each(back_off):
+def test_shipped_demos_fit_their_roles_three_each(back_off):
     program = SearchO1(StubRetriever(), demos=True, back_off=back_off)
     for name, predictor in program.named_predictors():
         demos = program.shipped_demos[name]
-        assert len(demos) == 2
+        assert len(demos) == 3
         assert all(set(demo) == set(predictor.signature.fields) for demo in demos)
     _, sent = run(program, TWO_HOPS)
     assert "Perrin Askew" in sent[0]

@@ -180,14 +180,6 @@ def test_a_compiled_state_survives_saving_and_loading(tmp_path):
     check_state_survives(*programs, [YES, judged("a")], tmp_path / "state.json")
 
 
-def test_shipped_demos_fit_their_roles_two_each():
-    program = SelfRAG(shelf("A"), demos=True)
-    for name, predictor in program.named_predictors():
-        demos = program.shipped_demos[name]
-        assert len(demos) == 2
-        assert all(set(demo) == set(predictor.signature.fields) for demo in demos)
-
-
 def test_the_presets_construct():
     assert SelfRAG(StubRetriever(), **PRESETS["original"]).config.passages == 10
     assert SelfRAG(StubRetriever(), **PRESETS["paper"]).config == SelfRAG(StubRetriever()).config

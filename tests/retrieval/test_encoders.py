@@ -127,7 +127,7 @@ def make_directory(_):
 def small_weights(monkeypatch, tmp_path):
     """A cache of its own, and a converter that writes one small file."""
 
-    def write(source, folder):
+    def write(source, folder, bar):
         (folder / "model").write_text("x")
 
     monkeypatch.setenv("MAPS_RAG_CACHE", str(tmp_path / "cache"))
@@ -148,8 +148,8 @@ def test_conversions_at_once_leave_one_whole_directory(small_weights, monkeypatc
     together = threading.Barrier(4)
     write = local_e5.write_sentence_transformer
 
-    def write_together(source, folder):
-        write(source, folder)
+    def write_together(source, folder, bar):
+        write(source, folder, bar)
         together.wait(60)
 
     monkeypatch.setattr(local_e5, "write_sentence_transformer", write_together)
@@ -159,7 +159,7 @@ def test_conversions_at_once_leave_one_whole_directory(small_weights, monkeypatc
 
 
 def test_a_conversion_that_fails_leaves_nothing(small_weights, monkeypatch):
-    def full(source, folder):
+    def full(source, folder, bar):
         (folder / "model").write_text("half")
         raise OSError(28, "No space left on device")
 
