@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from maps_rag.metrics.evidence import GoldPassages
 from maps_rag.optimize.reporting.cells import where_lost
 from maps_rag.optimize.reporting.document import number
 from maps_rag.optimize.reporting.sample import Shown
@@ -108,21 +109,6 @@ def _facts(shown: Shown, is_choice: bool) -> list[tuple[str, str]]:
         named = f"{sum(kinds.values())}" if is_choice else ", ".join(f"{kind} x {n}" for kind, n in kinds.items())
         facts.append(("failures", _cut(named)))
     return facts
-
-
-class GoldPassages:
-    """Tells gold passages, which a set names by id or by title and text."""
-
-    def __init__(self, supporting: Sequence[Any]) -> None:
-        self._ids = {str(item) for item in supporting if not isinstance(item, Mapping)}
-        self._texts = {_text_key(item) for item in supporting if isinstance(item, Mapping)}
-
-    def __contains__(self, passage: Mapping[str, Any]) -> bool:
-        return str(passage.get("id")) in self._ids or _text_key(passage) in self._texts
-
-
-def _text_key(passage: Mapping[str, Any]) -> tuple[str, str]:
-    return str(passage.get("title", "")).strip(), " ".join(str(passage.get("text", "")).split())
 
 
 def _round(index: int, item: Mapping[str, Any], gold: GoldPassages) -> RoundView:

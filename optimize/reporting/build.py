@@ -13,6 +13,7 @@ from maps_rag.optimize.reporting.document import Document
 from maps_rag.optimize.reporting.evidence import evidence_section, failures_section
 from maps_rag.optimize.reporting.html import Browser, to_html
 from maps_rag.optimize.reporting.markdown import to_markdown
+from maps_rag.optimize.reporting.matched import matched_section
 from maps_rag.optimize.reporting.paper import paper_section
 from maps_rag.optimize.reporting.pareto import pareto_section
 from maps_rag.optimize.reporting.results import Results, load_results
@@ -103,6 +104,7 @@ def _document(results: Results, against: str | None, seed: int) -> Document:
         types_section(results, uncertain),
         cost_section(results),
         pareto_section(results, uncertain),
+        matched_section(results, against, seed),
         stopping_section(results),
         evidence_section(results),
         failures_section(results),

@@ -175,16 +175,19 @@ class Cell:
         """Return a column, a number per row; NaN where a row has none."""
         return np.array(self.columns[name])
 
-    def mean(self, name: str) -> float:
-        """Return the mean of a column over the questions that have a number there; NaN if none has.
-
-        A question with several runs counts once, with their mean.
-        """
-        values, place = self.column(name), self._places()[1]
+    def by_question(self, name: str) -> Floats:
+        """Return a column by question, in the order of the ids: the mean over its runs; NaN where none has a number."""
+        values, (ids, place) = self.column(name), self._places()
         known = ~np.isnan(values)
-        counts = np.bincount(place[known])
-        means = np.bincount(place[known], values[known])[counts > 0] / counts[counts > 0]
-        return float(means.mean()) if means.size else _NOTHING
+        counts = np.bincount(place[known], minlength=len(ids))
+        sums = np.bincount(place[known], values[known], minlength=len(ids))
+        return np.divide(sums, counts, out=np.full(len(ids), _NOTHING), where=counts > 0)
+
+    def mean(self, name: str) -> float:
+        """Return the mean of a column over the questions that have a number there; NaN if none has."""
+        values = self.by_question(name)
+        known = values[~np.isnan(values)]
+        return float(known.mean()) if known.size else _NOTHING
 
     def _places(self) -> tuple[list[str], npt.NDArray[np.intp]]:
         """Return the ids of the questions, sorted, and for each row the place of its id there."""
@@ -196,13 +199,15 @@ class Cell:
 
     def questions(self) -> Questions:
         """Return the primary score of every question."""
-        ids, place = self._places()
-        return Questions(ids, np.bincount(place, self.column("score")) / np.bincount(place))
+        return Questions(self._places()[0], self.by_question("score"))
 
-    def run_means(self) -> list[float]:
-        """Return the mean primary score of each run, in the order of the runs."""
-        scores, runs = self.column("score"), np.array(self.runs)
-        return [float(scores[runs == run].mean()) for run in np.unique(runs)]
+    def by_run(self) -> Floats:
+        """Return the primary scores of each run on the questions that all runs have, shape (runs, questions)."""
+        ids, place = self._places()
+        runs, row = np.unique(np.array(self.runs), return_inverse=True)
+        scores = np.full((runs.size, len(ids)), _NOTHING)
+        scores[row, place] = self.column("score")
+        return scores[:, ~np.isnan(scores).any(axis=0)]
 
     def groups(self, field: Literal["type", "hops"]) -> list[str]:
         """Return the type or the number of hops of each question, in the order of :meth:`questions`; "" if unknown."""

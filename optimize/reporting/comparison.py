@@ -29,7 +29,7 @@ def comparison_section(results: Results, against: str | None, found: Uncertainty
         raise UserError(f"There is no method {against!r} in these runs. There are: all, {', '.join(results.methods)}.")
     pairs = [
         pair
-        for first, second in _pairs(results.methods, against)
+        for first, second in pairs_of(results.methods, against)
         for name in results.sets
         if (pair := found.pair(name, first, second)) is not None
     ]
@@ -70,7 +70,8 @@ def comparison_section(results: Results, against: str | None, found: Uncertainty
     return Section("Paired comparison", (text,), (table,))
 
 
-def _pairs(methods: Sequence[str], against: str | None) -> list[tuple[str, str]]:
+def pairs_of(methods: Sequence[str], against: str | None) -> list[tuple[str, str]]:
+    """Return which methods are compared with which."""
     if against == "all":
         return list(combinations(methods, 2))
     base = against or (BASE if BASE in methods else methods[0])

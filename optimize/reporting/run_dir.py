@@ -47,10 +47,14 @@ class RunDir:
         given = self.manifest.get("dataset") or []
         return list(given) if isinstance(given, list) else [given]
 
+    @property
+    def surroundings(self) -> str:
+        """Return what all methods of the run share: model and index."""
+        return json.dumps([self.manifest.get("lm"), self.manifest.get("index")], sort_keys=True)
+
     def identity(self, method: str) -> str:
         """Return all that makes the results of a method its own but the questions: model, index, settings, prompts."""
-        kept = (self.manifest.get("lm"), self.manifest.get("index"), self.methods.get(method))
-        return json.dumps(kept, sort_keys=True)
+        return json.dumps([self.surroundings, self.methods.get(method)], sort_keys=True)
 
     def journal(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield the lines of the journal with their numbers, from 1; see :func:`read_lines`."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
-import numpy as np
-from maps_rag.metrics.statistics import Interval
+from maps_rag.metrics.statistics import Interval, by_group, spread
 from maps_rag.optimize.reporting.cells import COMPANIONS
 from maps_rag.optimize.reporting.cost import mean_over_sets
 from maps_rag.optimize.reporting.document import NONE, Section, Table, listed, number, percent
@@ -42,7 +42,8 @@ def scores_section(results: Results, uncertain: Uncertainty) -> Section:
         tuple(rows),
         (
             "Intervals are bootstrap intervals over questions; a question with several runs counts with its mean. "
-            "Spread is the standard deviation between runs, in points. Failed questions count as wrong."
+            "Spread is the standard deviation between runs on the questions that all runs have, in points. Failed "
+            "questions count as wrong."
             + (f" {NONE}: not run. The macro mean weighs all sets the same." if several else ""),
         ),
     )
@@ -60,10 +61,10 @@ def _range(sizes: Sequence[int]) -> str:
 def _runs(results: Results, method: str) -> str:
     """Return how many runs there are, and how much the mean score differs between them, averaged over sets."""
     cells = [cell for name in results.sets if (cell := results.cell(method, name)) is not None]
-    means = [cell.run_means() for cell in cells]
-    most = max(map(len, means))
-    spreads = [float(np.std(values, ddof=1)) for values in means if len(values) > 1]
-    return f"{most} ({100 * sum(spreads) / len(spreads):.1f})" if spreads else str(most)
+    runs = [cell.by_run() for cell in cells]
+    deviations = [sd for scores in runs if scores.size and (sd := spread(scores).sd) is not None]
+    most = max(map(len, runs))
+    return f"{most} ({100 * sum(deviations) / len(deviations):.1f})" if deviations else str(most)
 
 
 def _warnings(results: Results, found: dict[tuple[str, str], Interval]) -> list[str]:
@@ -122,18 +123,19 @@ def _companion(name: str, value: float | None) -> str:
     return number(value) if name == "answer_tokens" else percent(value)
 
 
+_KINDS: tuple[tuple[Literal["type", "hops"], str], ...] = (("type", "type of question"), ("hops", "number of hops"))
+
+
 def types_section(results: Results, uncertain: Uncertainty) -> Section | None:
     """Return scores by type of question and by number of hops, where a set names them."""
     tables = []
-    for field, label in (("type", "type of question"), ("hops", "number of hops")):
+    for field, label in _KINDS:
         for name in results.sets:
             rows = []
             for method in _on(results, name):
                 cell = results.cells[method, name]
-                groups = cell.groups(field)  # type: ignore[arg-type]
-                for group in sorted(set(groups) - {""}):
-                    scores = cell.questions().scores[np.array(groups) == group]
-                    rows.append((group, method, f"{len(scores):,}", shown(uncertain.of(scores))))
+                groups = by_group(cell.questions().scores, cell.groups(field), seed=uncertain.seed)
+                rows += [(str(group), method, f"{found.n:,}", shown(found)) for group, found in groups.items()]
             if len({row[0] for row in rows}) > 1:
                 rows.sort(key=lambda row: row[0])
                 tables.append(

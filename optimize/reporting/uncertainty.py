@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from maps_rag.metrics.statistics import Interval, PairedTest, bootstrap_interval, mcnemar, paired_bootstrap
-from maps_rag.optimize.reporting.cells import Floats
+from maps_rag.metrics.statistics import (
+    Interval,
+    PairedTest,
+    bootstrap_interval,
+    macro_interval,
+    mcnemar,
+    paired_bootstrap,
+)
 from maps_rag.optimize.reporting.results import Results
-from scipy.stats import bootstrap
-
-RESAMPLES = 9_999
-_DRAWS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,39 +41,19 @@ class Uncertainty:
         self._macros: dict[str, Interval] = {}
         self._pairs: dict[tuple[str, str, str], Pair | None] = {}
 
-    def of(self, scores: Floats) -> Interval:
-        """Return the mean of scores by question, with its interval."""
-        return bootstrap_interval(scores, seed=self.seed)
-
     @cached_property
     def cells(self) -> dict[tuple[str, str], Interval]:
         """The mean score of each (method, set), with its interval."""
-        return {key: self.of(cell.questions().scores) for key, cell in self.results.cells.items()}
+        return {
+            key: bootstrap_interval(cell.questions().scores, seed=self.seed) for key, cell in self.results.cells.items()
+        }
 
     def macro(self, method: str) -> Interval:
-        """Return the mean over all sets of a method that has them all, each weighing the same, with its interval.
-
-        The interval is a percentile bootstrap interval; questions are drawn within their set, since the sets are given
-        and the questions samples of them.
-        """
+        """Return the mean over all sets of a method that has them all, each weighing the same, with its interval."""
         if method not in self._macros:
-            sets = self.results.sets
-            self._macros[method] = self.cells[method, sets[0]] if len(sets) == 1 else self._over_sets(method)
+            samples = [self.results.cells[method, name].questions().scores for name in self.results.sets]
+            self._macros[method] = macro_interval(samples, seed=self.seed)
         return self._macros[method]
-
-    def _over_sets(self, method: str) -> Interval:
-        samples = [self.results.cells[method, name].questions().scores for name in self.results.sets]
-        n = sum(map(len, samples))
-        found = bootstrap(
-            [np.repeat(sample, 2) if len(sample) == 1 else sample for sample in samples],  # scipy refuses one alone
-            _mean_of_means,
-            n_resamples=RESAMPLES,
-            batch=max(1, _DRAWS // n),
-            vectorized=True,
-            method="percentile",
-            rng=np.random.default_rng(self.seed),
-        ).confidence_interval
-        return Interval(float(np.mean([sample.mean() for sample in samples])), float(found.low), float(found.high), n)
 
     def pair(self, dataset: str, first: str, second: str) -> Pair | None:
         """Compare two methods on a set; None where they share no question of it.
@@ -100,7 +81,3 @@ class Uncertainty:
         if exact:
             test = replace(test, p_value=mcnemar(*scores).p_value)
         return Pair(dataset, first, second, test, exact)
-
-
-def _mean_of_means(*samples: Floats, axis: int) -> Any:
-    return np.mean([sample.mean(axis=axis) for sample in samples], axis=0)
