@@ -2,13 +2,14 @@
 
 from maps_rag.metrics.drift.encoding import CachedEncoder, QueryEncoder, QueryPath, query_paths
 from maps_rag.metrics.drift.estimate import Estimate
-from maps_rag.metrics.drift.flag import DriftFlags, Share, drift_flags
+from maps_rag.metrics.drift.excess import NullScores
+from maps_rag.metrics.drift.flag import DriftFlags, drift_flags
 from maps_rag.metrics.drift.leaks import Leak, RoundLeaks, leaks
 from maps_rag.metrics.drift.momentum import with_first_beta
 from maps_rag.metrics.drift.monitors import Monitors, monitors
 from maps_rag.metrics.drift.nulls import random_walk_alignment, shared_shift_alignment
 from maps_rag.metrics.drift.offset import Offset, OffsetCurves, cumulative_offset
-from maps_rag.metrics.drift.scores import Momentum, MomentumScores, NullScores, fit_momentum
+from maps_rag.metrics.drift.scores import Momentum, MomentumScores, fit_momentum
 from maps_rag.metrics.drift.similarity import RoundSimilarity, Similarity, similarity_by_round
 from maps_rag.metrics.drift.stopping import PUBLISHED_STOPPING, Stopping, StoppingBars, stopping
 
@@ -28,7 +29,6 @@ __all__ = [
     "QueryPath",
     "RoundLeaks",
     "RoundSimilarity",
-    "Share",
     "Similarity",
     "Stopping",
     "StoppingBars",

@@ -25,10 +25,11 @@ class Estimate:
     n: int
 
 
-def estimate(values: Sequence[float] | Floats) -> Estimate | None:
+def estimate(values: Sequence[float] | Floats, variance: float = 0.0) -> Estimate | None:
     """Return the mean of one value per question and its 95 % interval; None where no question has a value.
 
     :param values: shape (questions,); NaN where a question has none.
+    :param variance: of the mean, from something else than the choice of these questions; it widens the interval.
     """
     given = np.asarray(values, dtype=np.float64)
     given = given[~np.isnan(given)]
@@ -37,7 +38,8 @@ def estimate(values: Sequence[float] | Floats) -> Estimate | None:
     mean = float(given.mean())
     if given.size == 1:
         return Estimate(mean, None, None, 1)
-    half = float(student.ppf((1 + LEVEL) / 2, given.size - 1) * given.std(ddof=1) / np.sqrt(given.size))
+    error = np.sqrt(given.var(ddof=1) / given.size + variance)
+    half = float(student.ppf((1 + LEVEL) / 2, given.size - 1) * error)
     return Estimate(mean, mean - half, mean + half, int(given.size))
 
 

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from maps_rag.metrics.drift.by_round import unit
 from maps_rag.metrics.drift.encoding import QueryEncoder, QueryPath, has_text, query_paths, retrieval_rounds
-from maps_rag.metrics.drift.estimate import LEVEL
 from maps_rag.metrics.evidence import GoldPassages
+from maps_rag.metrics.statistics import Interval, proportion_interval
 from maps_rag.programs.errors import UserError
-from scipy.stats import binomtest
 
 MARGIN = 0.02
 """A difference of cosines: the smallest gap between two curves that is taken to mean something in the paper's figure,
@@ -25,18 +24,8 @@ which is drawn with E5. Cosines of other encoders spread otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """A share of ``n`` with its 95 % interval (Wilson)."""
-
-    share: float
-    low: float
-    high: float
-    n: int
-
-
-@dataclass(frozen=True, slots=True)
 class DriftFlags:
-    """Who drifted, and what the flag is worth on these questions.
+    """Who drifted, and what the flag is worth on these questions: shares with Wilson's interval.
 
     :param flags: for each trajectory; None where it has no text or fewer than two rounds, or no direction.
     :param margin: the margin used.
@@ -48,10 +37,10 @@ class DriftFlags:
 
     flags: tuple[bool | None, ...]
     margin: float
-    flagged: Share | None
-    precision: Share | None
-    base_rate: Share | None
-    recall: Share | None
+    flagged: Interval | None
+    precision: Interval | None
+    base_rate: Interval | None
+    recall: Interval | None
 
 
 def drift_flags(
@@ -116,8 +105,5 @@ def last_round_missed(trajectory: Mapping[str, Any], supporting: Sequence[Any]) 
     return not any(passage in gold for passage in rounds[-1]["passages"]) if rounds else True
 
 
-def _share(hits: Sequence[bool]) -> Share | None:
-    if not hits:
-        return None
-    found = binomtest(sum(hits), len(hits)).proportion_ci(LEVEL, method="wilson")
-    return Share(sum(hits) / len(hits), float(found.low), float(found.high), len(hits))
+def _share(hits: Sequence[bool]) -> Interval | None:
+    return proportion_interval([float(hit) for hit in hits]) if hits else None

@@ -85,11 +85,14 @@ def alignment(walks: Walks, beta: Sequence[float]) -> Floats:
     return scores
 
 
-def fit_beta(walks: Walks, steps: int, mode: Mode = "step") -> tuple[float, ...]:
+def fit_beta(
+    walks: Walks, steps: int, mode: Mode = "step", *, near: Sequence[float] | None = None
+) -> tuple[float, ...]:
     """Return beta_1 .. beta_steps (beta_1 = 0) that maximise the mean S_t over questions.
 
     :param mode: "step": beta_t maximises S_t, given those before it. "joint": all together maximise the sum of the
         means of S_1 .. S_steps. They differ: an early beta also shapes later momentum.
+    :param near: start from this beta alone, for a refit of almost the same walks; None starts from several.
     :raises UserError: when no walk has a step to fit on, or the mode is another word.
     """
     if mode not in ("step", "joint"):
@@ -100,10 +103,11 @@ def fit_beta(walks: Walks, steps: int, mode: Mode = "step") -> tuple[float, ...]
     targets = [_Target.of(walks, there[:, step], step + 1) for step in range(steps)]
     beta = np.zeros(steps)
     for step in range(1, steps):
-        beta[step] = _best(_single(targets[step], beta[: step + 1]), [[start] for start in STARTS])[0]
+        starts = [[start] for start in STARTS] if near is None else [[near[step]]]
+        beta[step] = _best(_single(targets[step], beta[: step + 1]), starts)[0]
     if mode == "joint" and steps > 1:
-        starts = [[start] * (steps - 1) for start in STARTS]
-        beta[1:] = _best(_all(targets), [*starts, beta[1:].tolist()])
+        spread = [[start] * (steps - 1) for start in STARTS]
+        beta[1:] = _best(_all(targets), [*spread, beta[1:].tolist()] if near is None else [list(near[1:])])
     return tuple(float(value) for value in beta)
 
 

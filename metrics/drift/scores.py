@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 from maps_rag.metrics.drift.encoding import QueryEncoder, query_paths
-from maps_rag.metrics.drift.estimate import Estimate, Floats, estimate, estimates
+from maps_rag.metrics.drift.estimate import Estimate, estimates
+from maps_rag.metrics.drift.excess import NullScores, excess_over_nulls
 from maps_rag.metrics.drift.momentum import Mode, alignment, defined, fit_beta
-from maps_rag.metrics.drift.nulls import NULLS, Null, random_walk_alignment
+from maps_rag.metrics.drift.nulls import random_walk_alignment
 from maps_rag.metrics.drift.walks import Vectors, Walks, by_question, walks_of
 from maps_rag.programs.errors import UserError
 
@@ -24,36 +25,20 @@ FEWEST = 2
 
 
 @dataclass(frozen=True, slots=True)
-class NullScores:
-    """One null, put through the same fit: its own beta on the same questions, then scored on the held-out ones.
-
-    :param beta: beta_1 .. beta_T.
-    :param score: its S_1 .. S_T.
-    :param excess: the data's S_t less the null's, question by question, with the interval of the mean.
-    :param mean_excess: the same for the mean over a question's steps.
-    """
-
-    beta: tuple[float, ...]
-    score: tuple[Estimate, ...]
-    excess: tuple[Estimate, ...]
-    mean_excess: Estimate
-
-
-@dataclass(frozen=True, slots=True)
 class MomentumScores:
     """S_1 .. S_T over one population of questions.
 
     :param beta: beta_1 .. beta_T, fitted on the training half. beta_1 = 0 by convention: it cannot be identified.
     :param fitted_on: questions of the training half by step.
-    :param score: S_t on the held-out half.
+    :param score: S_t on the held-out half, with that beta.
     :param undefined: held-out walks by step that are long enough, but without a direction: the next sub-query is the
         question, or nothing has moved.
-    :param nulls: by name; see :mod:`maps_rag.metrics.drift.nulls`.
+    :param nulls: what stands beside it, by name; see :mod:`maps_rag.metrics.drift.excess`.
     """
 
     beta: tuple[float, ...]
     fitted_on: tuple[int, ...]
-    score: tuple[Estimate, ...]
+    score: tuple[Estimate | None, ...]
     undefined: tuple[int, ...]
     nulls: dict[str, NullScores]
 
@@ -149,7 +134,7 @@ def momentum_of(
     if not 0 < train < 1:
         raise UserError(f"train must lie between 0 and 1, both excluded, but is {train!r}.")
     numbers = np.unique(walks.group)
-    order = np.random.default_rng([seed, 0]).permutation(numbers)
+    order = np.random.default_rng([seed, 1]).permutation(numbers)
     fitting = np.isin(walks.group, order[: round(train * len(numbers))])
     halves = walks.where(fitting), walks.where(~fitting)
     there = defined(walks, steps)
@@ -164,12 +149,14 @@ def momentum_of(
             f"{min_rounds} retrieval rounds and sub-queries that move: a fit needs {2 * FEWEST} or more, {FEWEST} in "
             "each half. Evaluate more questions, or allow shorter trajectories with min_rounds."
         )
+    everyone = _scores(*halves, reached, mode, draws, np.random.default_rng([seed, 2]))
     last = there[:, reached - 1]
-    full = tuple(half.where(last[chosen]) for half, chosen in zip(halves, (fitting, ~fitting), strict=True))
-    both = [
-        _scores(*population, reached, mode, draws, np.random.default_rng([seed, 1])) for population in (halves, full)
-    ]
-    return Momentum(vectors, mode, min_rounds, len(numbers), both[0], both[1], random_walk_alignment(reached))
+    # Where all questions reach the last step, the two populations are one.
+    fixed = everyone
+    if not last.all():
+        full = (half.where(last[chosen]) for half, chosen in zip(halves, (fitting, ~fitting), strict=True))
+        fixed = _scores(*full, reached, mode, draws, np.random.default_rng([seed, 3]))
+    return Momentum(vectors, mode, min_rounds, len(numbers), everyone, fixed, random_walk_alignment(reached))
 
 
 def _scores(
@@ -177,48 +164,15 @@ def _scores(
 ) -> MomentumScores:
     beta = fit_beta(fitting, steps, mode)
     scores = alignment(held, beta)
-    reached = [int((held.length > step).sum()) for step in range(1, steps + 1)]
-    questions = by_question(scores, held.group)
     there = defined(fitting, steps)
+    reached = [int((held.length > step).sum()) for step in range(1, steps + 1)]
     return MomentumScores(
         beta,
         tuple(len(np.unique(fitting.group[there[:, step]])) for step in range(steps)),
-        _all_there(estimates(questions)),
+        estimates(by_question(scores, held.group)),
         tuple(long - int((~np.isnan(scores[:, step])).sum()) for step, long in enumerate(reached)),
-        {name: _against(null, questions, fitting, held, steps, mode, draws, rng) for name, null in NULLS.items()},
+        excess_over_nulls(fitting, held, beta, mode, draws, rng),
     )
-
-
-def _against(
-    null: Null,
-    questions: Floats,
-    fitting: Walks,
-    held: Walks,
-    steps: int,
-    mode: Mode,
-    draws: int,
-    rng: np.random.Generator,
-) -> NullScores:
-    beta = fit_beta(null(fitting, rng), steps, mode)
-    drawn = np.stack([by_question(alignment(null(held, rng), beta), held.group) for _ in range(draws)])
-    expected = _mean_there(drawn, axis=0)
-    excess = questions - expected
-    mean = estimate(_mean_there(excess, axis=1))
-    assert mean is not None
-    return NullScores(beta, _all_there(estimates(expected)), _all_there(estimates(excess)), mean)
-
-
-def _mean_there(values: Floats, axis: int) -> Floats:
-    """Return the mean of what is not NaN; NaN where all is."""
-    there = ~np.isnan(values)
-    count = there.sum(axis=axis)
-    sums = np.where(there, values, 0.0).sum(axis=axis)
-    return np.divide(sums, count, out=np.full(sums.shape, np.nan), where=count > 0)
-
-
-def _all_there(found: tuple[Estimate | None, ...]) -> tuple[Estimate, ...]:
-    assert all(found)  # the steps were cut to those that questions reach
-    return tuple(item for item in found if item is not None)
 
 
 def _checked(value: int, name: str, least: int) -> int:

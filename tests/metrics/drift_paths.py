@@ -50,10 +50,10 @@ def shared_shift(count, rounds, dimension, share, seed, width=1):
     return [QueryPath(f"q{i}", unit(dimension), tuple(unit(dimension) + part)) for i, part in enumerate(shift + noise)]
 
 
-def random_walks(count, rounds, dimension, seed):
-    """Paths whose steps forget each other and have lengths of their own."""
+def random_walks(count, rounds, dimension, seed, lengths=(0.5, 2)):
+    """Paths whose steps forget each other and have lengths of their own, drawn between two."""
     rng = np.random.default_rng(seed)
-    steps = rng.standard_normal((count, rounds, dimension)) * rng.uniform(0.5, 2, (count, rounds, 1))
+    steps = rng.standard_normal((count, rounds, dimension)) * rng.uniform(*lengths, (count, rounds, 1))
     points = unit(dimension) + np.cumsum(steps / np.sqrt(dimension), axis=1)
     return [QueryPath(f"q{i}", unit(dimension), tuple(part[:, None])) for i, part in enumerate(points)]
 

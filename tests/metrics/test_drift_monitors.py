@@ -293,10 +293,10 @@ def test_the_precision_of_the_flag_by_hand(encoder):
     ]
     found = drift_flags(given, encoder, [["g"]] * 5 + [[], ["g"]])
     assert found.flags == (True, True, True, False, False, True, None)
-    assert (found.flagged.share, found.flagged.n) == (4 / 6, 6)
-    assert (found.precision.share, found.precision.n) == (2 / 3, 3)
-    assert (found.base_rate.share, found.base_rate.n) == (3 / 5, 5)
-    assert (found.recall.share, found.recall.n) == (2 / 3, 3)
+    assert (found.flagged.mean, found.flagged.n) == (4 / 6, 6)
+    assert (found.precision.mean, found.precision.n) == (2 / 3, 3)
+    assert (found.base_rate.mean, found.base_rate.n) == (3 / 5, 5)
+    assert (found.recall.mean, found.recall.n) == (2 / 3, 3)
     # Wilson's interval of 2 of 3, from its formula with z = 1.959964
     z = 1.959964
     centre, half = (2 / 3 + z**2 / 6) / (1 + z**2 / 3), z * np.sqrt(2 / 27 + z**2 / 36) / (1 + z**2 / 3)
@@ -307,7 +307,7 @@ def test_the_precision_of_the_flag_by_hand(encoder):
 def test_without_gold_the_flag_has_no_precision(encoder):
     found = drift_flags([trajectory("q", ["near"], ["far"])], encoder, [[]])
     assert found.precision is found.base_rate is found.recall is None
-    assert found.flagged.share == 1
+    assert found.flagged.mean == 1
 
 
 def test_a_margin_out_of_range_is_refused(encoder):
