@@ -7,7 +7,7 @@ export LITELLM_LOCAL_MODEL_COST_MAP ?= True
 
 # A strict editable install is a tree of links: it must be repeated when a source file is added or removed.
 FOLDERS := cli metrics optimize programs signatures
-SOURCES := $(shell find $(FOLDERS) -type f \( -name '*.py' -o -name '*.json' -o -name '*.jsonl' -o -name 'py.typed' \) | LC_ALL=C sort)
+SOURCES := $(shell find $(FOLDERS) -type f \( -name '*.py' -o -name '*.json' -o -name '*.jsonl' -o -name '*.jinja' -o -name '*.css' -o -name '*.js' -o -name 'py.typed' \) | LC_ALL=C sort)
 LIST := $(VENV)/sources.txt
 
 .PHONY: demo test check-methods lint setup check-sources clean

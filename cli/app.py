@@ -11,10 +11,12 @@ from maps_rag.cli.ask import ask
 from maps_rag.cli.demo import demo
 from maps_rag.cli.entry import INTERRUPTED
 from maps_rag.cli.errors import explain, report
+from maps_rag.cli.eval import evaluate_methods
 from maps_rag.cli.index_build import build
 from maps_rag.cli.index_info import info
 from maps_rag.cli.methods import methods
 from maps_rag.cli.quiet import before_imports
+from maps_rag.cli.report import report_runs
 from typer.core import TyperGroup
 
 
@@ -59,6 +61,8 @@ index.command("info")(info)
 app.command("demo")(demo)
 app.add_typer(index, name="index")
 app.command("ask")(ask)
+app.command("eval")(evaluate_methods)
+app.command("report")(report_runs)
 app.command("methods")(methods)
 
 

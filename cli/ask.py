@@ -128,13 +128,18 @@ def checked_question(question: str) -> str:
     return question.strip()
 
 
-def open_model(lm: str, api_base: str | None, screen: Screen, cache: bool = True) -> dspy.LM:
-    """Return the language model of a name, fetching its weights with a progress bar where they are not here yet."""
+def open_model(lm: str, api_base: str | None, screen: Screen, cache: bool = True, **options: Any) -> dspy.LM:
+    """Return the language model of a name, fetching its weights with a progress bar where they are not here yet.
+
+    :param cache: False: no reply is read from DSPy's cache or written to it.
+    :param options: further ones of ``language_model``.
+    """
     from maps_rag.programs import fetch_weights, language_model
 
     if runs_here(lm, api_base) and lm in LOCAL_MODELS:
         fetch_weights(lm)
-    options: dict[str, Any] = {} if cache else {"cache": False}
+    if not cache:
+        options["cache"] = False
     if api_base is not None and (key := os.environ.get("OPENAI_API_KEY")):
         options["api_key"] = key
     with Spinner(screen.live, f"Starting the language model {lm}"):

@@ -45,6 +45,10 @@ class Step:
 LISTENER: contextvars.ContextVar[Callable[[Step | Round], None] | None] = contextvars.ContextVar(
     "maps_rag_listener", default=None
 )
+# Called with the record of each question as it begins: where a question fails, it is all that is left of it.
+RECORDS: contextvars.ContextVar[Callable[[Trajectory], None] | None] = contextvars.ContextVar(
+    "maps_rag_records", default=None
+)
 
 
 class Run:
@@ -59,6 +63,8 @@ class Run:
         self.tokens = 0
         self.listener = LISTENER.get()
         self.lock = threading.Lock()
+        if (keep := RECORDS.get()) is not None:
+            keep(self.trajectory)
 
     @property
     def round(self) -> int:

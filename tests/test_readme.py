@@ -1,5 +1,6 @@
 """Every command and snippet of README.md runs: the real code, over a stub encoder and a scripted language model."""
 
+import json
 import re
 import shlex
 import shutil
@@ -9,11 +10,14 @@ from pathlib import Path
 import dspy
 import pytest
 from maps_rag.cli.app import app
+from maps_rag.optimize.data import DATA_SETS
+from maps_rag.optimize.data.registry import find_data_set
 from maps_rag.optimize.mini import passages_path
 from maps_rag.programs import MAPS, METHODS
 from maps_rag.programs.base import Limits
 from typer.testing import CliRunner
 
+from tests.optimize.data_rows import hotpot, musique, two_wiki
 from tests.retrieval.stub_encoder import StubEncoder
 from tests.scripted import Roles, StubRetriever, scripted_lm
 
@@ -30,6 +34,12 @@ def commands(program):
     return [shlex.split(line) for line in lines if line.startswith(program + " ")]
 
 
+def hub_rows(data_set, split):
+    """Two rows of a set, as if from the hub."""
+    row = {"hotpotqa": hotpot, "2wikimultihopqa": two_wiki, "musique": musique}[data_set.name]
+    return ((f"row {number}", row(f"{data_set.name}{number}")) for number in range(2))
+
+
 @pytest.fixture
 def opened(tmp_path, monkeypatch):
     """A folder with the files that README takes for granted; returns the models that were opened."""
@@ -37,10 +47,13 @@ def opened(tmp_path, monkeypatch):
 
     def language_model(name="local", api_base=None, **options):
         models.append((name, api_base, options))
-        return scripted_lm(Roles(rounds=1, directions=3))
+        return scripted_lm(Roles(rounds=1, directions=3), temperature=options.get("temperature"))
 
     monkeypatch.chdir(tmp_path)
     shutil.copy(passages_path(), tmp_path / "passages.jsonl")
+    (own,) = blocks("json")
+    (tmp_path / "my-questions.jsonl").write_text(own)
+    monkeypatch.setattr("maps_rag.optimize.data.load.hub_rows", hub_rows)
     for module in ("build", "retriever"):
         monkeypatch.setattr(f"maps_rag.programs.retrieval.{module}.load_encoder", StubEncoder)
     monkeypatch.setattr("maps_rag.programs.language_model", language_model)
@@ -53,6 +66,31 @@ def test_every_command_runs_in_the_order_given(opened):
     assert len(runs) >= 3
     assert [result.output for result in runs if result.exit_code != 0] == []
     assert opened[-1][:2] == ("openai/Qwen/Qwen3-32B", "http://localhost:8000/v1")
+
+
+def test_an_evaluation_leaves_what_the_tables_of_files_and_fields_say(opened, tmp_path):
+    for command in commands("maps-rag"):
+        if command[1] in ("index", "eval", "report"):
+            assert CliRunner().invoke(app, command[1:]).exit_code == 0, command
+    files, fields = re.findall(
+        r"^\| (?:file|fields of the journal) \|.*\n\| --- .*\n((?:\|.*\n)+)", README, re.MULTILINE
+    )
+    named = [name for row in files.splitlines() for name in re.findall(r"`([a-z_.]+)`", row.split("|")[1])]
+    run, own = tmp_path / "my-run", tmp_path / "own"
+    assert sorted(named) == sorted(path.name for path in run.iterdir() if not path.name.startswith("."))
+    listed = {name for row in fields.splitlines() for name in re.findall(r"`([a-z_]+)`", row.split("|")[1])}
+    lines = [json.loads(line) for line in (own / "journal.jsonl").read_text().splitlines()]
+    assert {name for line in lines for name in line} | {"error"} == listed
+    assert [
+        len((tmp_path / name / "journal.jsonl").read_text().splitlines()) for name in ("my-run", "big-run", "sampled")
+    ] == [20, 18, 12]
+    assert "Score at equal cost" in (tmp_path / "my-report.html").read_text()
+    assert "hotpotqa" in (tmp_path / "my-report.md").read_text()
+
+
+def test_every_data_set_is_named():
+    text = README.split("**Data sets** by name", 1)[1].split("`--n 1000", 1)[0]
+    assert {find_data_set(name).name for name in re.findall(r"`([a-z0-9_]+)`", text)} == set(DATA_SETS)
 
 
 def test_every_snippet_runs_after_the_commands(opened, capsys, monkeypatch):
@@ -70,7 +108,10 @@ def test_every_snippet_runs_after_the_commands(opened, capsys, monkeypatch):
     assert len(names["fresh"].answer.demos) == len(names["compiled"].answer.demos)
     assert dspy.settings.lm is configured
     assert METHODS["mine"].cls is names["SecondLook"]
-    assert "the answer" in capsys.readouterr().out
+    assert (names["result"].finished, names["result"].failed) == (20, 0)
+    shown = capsys.readouterr().out
+    assert "the answer" in shown
+    assert re.search(r"^\| maps +\|", shown, re.MULTILINE)
 
 
 def test_the_method_of_your_own_is_whole_and_under_40_lines(opened, tmp_path):

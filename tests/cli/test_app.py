@@ -18,7 +18,7 @@ def test_version_is_the_installed_one(run):
 def test_help_names_every_command(run, arguments):
     result = run(*arguments)
     assert result.exit_code == 0
-    for command in ("demo", "index", "ask", "methods"):
+    for command in ("demo", "index", "ask", "eval", "methods"):
         assert command in result.stdout
 
 
