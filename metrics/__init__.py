@@ -1,4 +1,10 @@
-"""From an example and a prediction to numbers."""
+"""From an example and a prediction to numbers.
+
+The diagnostics of drift are loaded when they are first used, since they bring scipy's optimizer with them.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from maps_rag.metrics.answers import (
     METRIC_VERSION,
@@ -37,6 +43,16 @@ from maps_rag.metrics.statistics import (
     wilcoxon_test,
 )
 
+if TYPE_CHECKING:
+    from maps_rag.metrics.drift import (
+        cumulative_offset,
+        drift_flags,
+        fit_momentum,
+        monitors,
+        similarity_by_round,
+        stopping,
+    )
+
 __all__ = [
     "METRIC_VERSION",
     "CoverEM",
@@ -59,19 +75,33 @@ __all__ = [
     "cover_em_capped",
     "cover_em_response",
     "cover_em_substring",
+    "cumulative_offset",
+    "drift_flags",
     "evidence",
     "exact_match",
     "f1",
+    "fit_momentum",
     "holm",
     "macro_interval",
     "mcnemar",
     "money",
+    "monitors",
     "normalize",
     "paired_bootstrap",
     "proportion_interval",
     "question_cost",
     "sign_test",
+    "similarity_by_round",
     "spread",
+    "stopping",
     "truncated",
     "wilcoxon_test",
 ]
+
+_DRIFT = frozenset({"cumulative_offset", "drift_flags", "fit_momentum", "monitors", "similarity_by_round", "stopping"})
+
+
+def __getattr__(name: str) -> Any:
+    if name in _DRIFT:
+        return getattr(import_module("maps_rag.metrics.drift"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -31,7 +31,8 @@ def mean_by_round(values: Sequence[Values], questions: Sequence[str]) -> ByRound
 def unit(vectors: Floats) -> Floats:
     """Return vectors of length 1, shape (n, dimension); one of length 0 becomes NaN, which has no direction."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.divide(vectors, lengths, out=np.full_like(vectors, np.nan), where=lengths > 0)
+    units: Floats = np.divide(vectors, lengths, out=np.full_like(vectors, np.nan), where=lengths > 0)
+    return units
 
 
 def mean_or_none(values: Floats) -> float | None:

@@ -15,7 +15,7 @@ import numpy as np
 from maps_rag.metrics.drift.estimate import Estimate, Floats, estimate, estimates
 from maps_rag.metrics.drift.momentum import Mode, alignment, defined, fit_beta
 from maps_rag.metrics.drift.nulls import NULLS, Null
-from maps_rag.metrics.drift.walks import Walks, by_question
+from maps_rag.metrics.drift.walks import Ints, Walks, by_question
 
 FOLDS = 10
 
@@ -58,7 +58,7 @@ def _against(
     held: Walks,
     beta: tuple[float, ...],
     refitted: list[tuple[float, ...]],
-    folds: Floats,
+    folds: Ints,
     mode: Mode,
     draws: int,
     rng: np.random.Generator,
@@ -86,13 +86,13 @@ def _means(walks: Walks, beta: tuple[float, ...]) -> Floats:
     return np.nan_to_num(mean_there(_with_mean(by_question(alignment(walks, beta), walks.group)), axis=0))
 
 
-def _refits(walks: Walks, beta: tuple[float, ...], mode: Mode, folds: Floats) -> list[tuple[float, ...]]:
+def _refits(walks: Walks, beta: tuple[float, ...], mode: Mode, folds: Ints) -> list[tuple[float, ...]]:
     """Return the beta without each fold; the same beta where too little is left."""
     parts = [walks.where(folds != fold) for fold in range(FOLDS)]
     return [fit_beta(part, len(beta), mode, near=beta) if _can_fit(part, len(beta)) else beta for part in parts]
 
 
-def _folds(walks: Walks) -> Floats:
+def _folds(walks: Walks) -> Ints:
     """Return a fold for each walk, the same for all walks of a question; long walks are spread over all folds."""
     questions, place = np.unique(walks.group, return_inverse=True)
     longest = np.zeros(len(questions), dtype=np.int64)
@@ -116,4 +116,5 @@ def mean_there(values: Floats, axis: int) -> Floats:
     there = ~np.isnan(values)
     count = there.sum(axis=axis)
     sums = np.where(there, values, 0.0).sum(axis=axis)
-    return np.divide(sums, count, out=np.full(sums.shape, np.nan), where=count > 0)
+    means: Floats = np.divide(sums, count, out=np.full(sums.shape, np.nan), where=count > 0)
+    return means

@@ -87,4 +87,5 @@ def momentum_to_question(walks: Walks, beta: Sequence[float]) -> Floats:
         there = (walks.length > step) & (square > ZERO * size) & (walks.square > 0)
         along = walks.start[:, : step + 1] @ of_points
         cosines[there, step] = along[there] / np.sqrt(square[there] * walks.square[there])
-    return np.clip(cosines, -1.0, 1.0)
+    clipped: Floats = np.clip(cosines, -1.0, 1.0)
+    return clipped

@@ -154,7 +154,7 @@ def momentum_of(
     # Where all questions reach the last step, the two populations are one.
     fixed = everyone
     if not last.all():
-        full = (half.where(last[chosen]) for half, chosen in zip(halves, (fitting, ~fitting), strict=True))
+        full = halves[0].where(last[fitting]), halves[1].where(last[~fitting])
         fixed = _scores(*full, reached, mode, draws, np.random.default_rng([seed, 3]))
     return Momentum(vectors, mode, min_rounds, len(numbers), everyone, fixed, random_walk_alignment(reached))
 

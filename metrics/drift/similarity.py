@@ -106,11 +106,12 @@ def _others(
     own: dict[str, set[str]] = {}
     for path, gold in zip(paths, golds, strict=True):
         own.setdefault(path.question, set()).update(gold)
-    drawn: dict[str, list[str]] = {}
+    drawn: dict[str, list[str]] = {question: [] for question in own}
     for question, gold_texts in own.items():
-        # Enough that as many are left when the question's own are taken out.
-        places = rng.choice(len(pool), min(len(pool), count + len(gold_texts)), replace=False) if gold_texts else []
-        drawn[question] = [pool[place] for place in places if pool[place] not in gold_texts][:count]
+        if gold_texts:
+            # Enough that as many are left when the question's own are taken out.
+            places = rng.choice(len(pool), min(len(pool), count + len(gold_texts)), replace=False)
+            drawn[question] = [pool[place] for place in places if pool[place] not in gold_texts][:count]
     return [drawn[path.question] for path in paths]
 
 

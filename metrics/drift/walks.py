@@ -73,7 +73,8 @@ class Walks:
         squares = np.einsum("nii->ni", self.gram)
         before = np.concatenate([np.zeros((len(self), 1)), squares[:, :-1]], axis=1)
         across = np.concatenate([np.zeros((len(self), 1)), np.einsum("nii->ni", self.gram[:, 1:, :-1])], axis=1)
-        return np.maximum(squares + before - 2 * across, 0.0)
+        lengths: Floats = np.maximum(squares + before - 2 * across, 0.0)
+        return lengths
 
 
 def walks_of(paths: Sequence[QueryPath], vectors: Vectors = "mean", *, min_rounds: int = 1) -> Walks:

@@ -20,8 +20,8 @@ def test_the_tables_are_printed_as_markdown_in_one_line_a_row(run, evaluated):
     assert result.stderr == ""
     lines = result.stdout.splitlines()
     assert lines[0] == "# Evaluation with local-small"
-    assert any(entry.startswith("| maps ") and "100.0 [100.0, 100.0]" in entry for entry in lines)
-    assert any(entry.startswith("| vanilla ") and "0.0 [0.0, 0.0]" in entry for entry in lines)
+    assert any(entry.startswith("| maps ") and "100.0 [2.5, 100.0]" in entry for entry in lines)
+    assert any(entry.startswith("| vanilla ") and "0.0 [0.0, 84.2]" in entry for entry in lines)
     assert "\x1b" not in result.stdout
 
 
