@@ -73,7 +73,7 @@ def plan_evaluation(
 
 def check_budget(max_tokens: int | None, max_cost: float | None, prices: Prices | None) -> None:
     """Raise a UserError unless the limits are possible ones."""
-    check_count("max_tokens", max_tokens, optional=True)
+    check_count("max_tokens", max_tokens, maximum=10**12, optional=True)
     if max_cost is not None and not max_cost > 0:
         raise UserError(f"max_cost must be above 0, but got {max_cost!r}.")
     if max_cost is not None and prices is None:
