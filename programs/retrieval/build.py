@@ -15,7 +15,7 @@ import faiss
 import numpy as np
 from maps_rag.programs.errors import UserError
 from maps_rag.programs.retrieval.corpora import Document, read_corpus
-from maps_rag.programs.retrieval.encoders import Encoder, Vectors, load_encoder
+from maps_rag.programs.retrieval.encoders import Encoder, Vectors, checked_vectors, load_encoder
 from maps_rag.programs.retrieval.manifest import INDEX_FILE, PASSAGES, Manifest, file_records, library_versions
 from maps_rag.programs.retrieval.passages import (
     CorpusDigest,
@@ -25,7 +25,7 @@ from maps_rag.programs.retrieval.passages import (
     write_passages,
 )
 from maps_rag.programs.retrieval.vectors import TRAINING_PER_LIST, default_factory, lists_of, new_index
-from maps_rag.programs.retrieval.workplace import LOCK, refuse_taken, workplace, write_array, write_synced
+from maps_rag.programs.retrieval.workplace import RESULT, VECTORS, workplace, write_array, write_synced
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,6 @@ WINDOW = 2048
 # Passages between two reports of progress.
 _REPORT_EVERY = 128
 _STATE = "build.json"
-_VECTORS = "vectors"
 # Room beside the estimate: Arrow offsets, the manifest, the file system's own.
 _SPARE_BYTES = 16 * 2**20
 
@@ -61,7 +60,7 @@ def build_index(
     """Encode a corpus and write its index directory.
 
     The corpus is read and checked as a whole before anything is encoded. Work goes into ``.NAME.building`` beside
-    ``out``, which is renamed at the end; an interrupted build leaves it there, and the same call goes on from it.
+    ``out``; an interrupted build leaves there what it encoded, and the same call goes on from it.
 
     :param corpus: What `read_corpus` takes, or a list of documents.
     :param out: The directory to make; it must not exist or be empty.
@@ -74,12 +73,11 @@ def build_index(
     """
     target = Path(out).resolve()
     report = progress or _silent
-    refuse_taken(target)
-    if isinstance(encoder, str):
-        encoder = load_encoder(encoder)
-    if factory is not None:
-        new_index(factory, encoder.dimension)
     with workplace(target) as scratch:
+        if isinstance(encoder, str):
+            encoder = load_encoder(encoder)
+        if factory is not None:
+            new_index(factory, encoder.dimension)
         return _Build(corpus, scratch, encoder, factory, report, window).run()
 
 
@@ -101,26 +99,20 @@ class _Build:
     ) -> None:
         self.corpus = corpus
         self.scratch = scratch
+        self.result = scratch / RESULT
         self.encoder = encoder
         self.factory = factory
         self.report = report
         self.window = window
-        self.vectors = scratch / _VECTORS
-        self.passages = scratch / PASSAGES
+        self.vectors = scratch / VECTORS
+        self.passages = self.result / PASSAGES
 
     def run(self) -> Manifest:
         digest = self._read()
         factory = self.factory or default_factory(digest.count)
-        try:
-            self._check_plan(factory, digest.count)
-        except UserError:
-            if not any(self.vectors.iterdir()):  # nothing worth keeping
-                shutil.rmtree(self.scratch)
-            raise
+        self._check_plan(factory, digest.count)
         self._encode(digest.count)
         self._index(factory, digest.count)
-        shutil.rmtree(self.vectors)
-        (self.scratch / _STATE).unlink()
         manifest = Manifest(
             encoder=self.encoder.name,
             dimension=self.encoder.dimension,
@@ -128,10 +120,10 @@ class _Build:
             count=digest.count,
             factory=factory,
             corpus=digest.hexdigest(),
-            files={name: record for name, record in file_records(self.scratch).items() if name != LOCK},
+            files=file_records(self.result),
             libraries=library_versions(),
         )
-        manifest.write(self.scratch)
+        manifest.write(self.result)
         return manifest
 
     def _documents(self) -> Iterator[Document]:
@@ -140,46 +132,30 @@ class _Build:
         return iter(self.corpus)
 
     def _read(self) -> CorpusDigest:
-        """Read and check the whole corpus; keep what an earlier run left if it was made from the same."""
-        return self._same_as_before() or self._read_anew()
-
-    def _same_as_before(self) -> CorpusDigest | None:
-        state = self._state()
-        if state is None:
-            return None
-        digest = CorpusDigest()
-        for document in self._documents():
-            digest.add(document)
-            if digest.count % WINDOW == 0:
-                self.report("read", digest.count, None)
-        if state != self._description(digest):
-            return None
-        logger.info("Going on with the build in %s", self.scratch)
-        return digest
-
-    def _read_anew(self) -> CorpusDigest:
+        """Read and check the whole corpus and write its passages; keep the vectors of an earlier run over the same."""
         digest = CorpusDigest()
         source = str(self.corpus) if isinstance(self.corpus, str | PathLike) else "the list of documents"
 
-        def checked() -> Iterator[Document]:
+        def digested() -> Iterator[Document]:
             for document in self._documents():
                 digest.add(document)
                 yield document
 
-        for leftover in (self.passages, self.vectors):
-            shutil.rmtree(leftover, ignore_errors=True)
-        (self.scratch / _STATE).unlink(missing_ok=True)
-        try:
-            for count in write_passages(checked(), self.passages):
-                self.report("read", count, None)
-            if digest.count == 0:
-                raise UserError(f"{source} has no passages")
-            refuse_repeated_ids(self._documents(), digest.suspects(), source)
-        except UserError:
-            shutil.rmtree(self.scratch)
-            raise
-        self.vectors.mkdir()
-        write_synced(self.scratch / _STATE, json.dumps(self._description(digest)).encode())
+        if self.passages.exists():
+            shutil.rmtree(self.passages)
+        for count in write_passages(digested(), self.passages):
+            self.report("read", count, None)
+        if digest.count == 0:
+            raise UserError(f"{source} has no passages")
+        refuse_repeated_ids(stream_passages(self.passages), digest.suspects(), source)
+        description = self._description(digest)
+        if self._state() == description:
+            logger.info("Going on with the build in %s", self.scratch)
+        else:
+            if self.vectors.exists():
+                shutil.rmtree(self.vectors)
+            write_synced(self.scratch / _STATE, json.dumps(description).encode())
+        self.vectors.mkdir(exist_ok=True)
         return digest
 
     def _state(self) -> Any:
@@ -221,11 +197,21 @@ class _Build:
         for number in range(-(-count // self.window)):
             part = list(islice(documents, self.window))
             path = self.vectors / f"{number:06d}.npy"
-            if not path.exists():
-                vectors = self._encode_window(part, done, count)
-                write_array(path, vectors)
+            if not self._is_whole(path, len(part)):
+                write_array(path, self._encode_window(part, done, count))
             done += len(part)
             self.report("encode", done, count)
+
+    def _is_whole(self, path: Path, count: int) -> bool:
+        """Return whether an earlier run left this window undamaged."""
+        if not path.exists():
+            return False
+        try:
+            checked_vectors(np.load(path), count, self.encoder)
+        except Exception as error:  # NumPy raises several families for what is not an array file
+            logger.warning("Encoding again what %s should hold: %s", path, error)
+            return False
+        return True
 
     def _encode_window(self, part: list[Document], before: int, count: int) -> Vectors:
         texts = [document.contents for document in part]
@@ -234,7 +220,8 @@ class _Build:
         vectors = np.empty((len(texts), self.encoder.dimension), np.float32)
         done = 0
         for rows in batches(order, _REPORT_EVERY):
-            vectors[rows] = self.encoder.encode_passages([texts[row] for row in rows])
+            found = self.encoder.encode_passages([texts[row] for row in rows])
+            vectors[rows] = checked_vectors(found, len(rows), self.encoder)
             done += len(rows)
             self.report("encode", before + done, count)
         return vectors
@@ -245,18 +232,18 @@ class _Build:
         if not index.is_trained:
             index.train(self._training_sample(lists_of(index), count))
         done = 0
-        for path in sorted(self.vectors.iterdir()):
+        for path in sorted(self.vectors.glob("*.npy")):
             index.add(np.load(path))
             done = min(done + self.window, count)
             self.report("index", done, count)
-        faiss.write_index(index, str(self.scratch / INDEX_FILE))
+        faiss.write_index(index, str(self.result / INDEX_FILE))
 
     def _training_sample(self, lists: int, count: int) -> Vectors:
         """Return evenly spaced vectors, enough for the lists; all of them for other kinds of index."""
         wanted = min(count, max(TRAINING_PER_LIST * lists, 65_536))
         rows = np.linspace(0, count - 1, wanted).round().astype(np.int64)
         sample = np.empty((wanted, self.encoder.dimension), np.float32)
-        for number, path in enumerate(sorted(self.vectors.iterdir())):
+        for number, path in enumerate(sorted(self.vectors.glob("*.npy"))):
             start = number * self.window
             first, last = np.searchsorted(rows, (start, start + self.window))
             sample[first:last] = np.load(path)[rows[first:last] - start]

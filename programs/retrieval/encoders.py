@@ -27,6 +27,8 @@ CPUINFO = Path("/proc/cpuinfo")
 MAX_TOKENS = 512
 # Where throughput levels off on CPUs, measured on Wikipedia paragraphs of about 150 tokens.
 BATCH_SIZE = 32
+# How far from 1 the length of a vector may be: above what half precision leaves.
+_LENGTH_TOLERANCE = 0.01
 
 
 @runtime_checkable
@@ -46,6 +48,30 @@ class Encoder(Protocol):
     def encode_queries(self, texts: Sequence[str]) -> Vectors: ...
 
     def encode_passages(self, texts: Sequence[str]) -> Vectors: ...
+
+
+def checked_vectors(found: Any, count: int, encoder: Encoder) -> Vectors:
+    """Return what an encoder gave for ``count`` texts, float32 of shape (count, dimension).
+
+    :raises UserError: it is of another shape, or a row is not finite or not of length 1.
+    """
+    try:
+        vectors = np.ascontiguousarray(found, dtype=np.float32)
+    except (TypeError, ValueError):
+        vectors, problem = np.zeros(0, np.float32), f"a {type(found).__name__}"
+    else:
+        problem = f"an array of shape {vectors.shape}"
+    if vectors.shape == (count, encoder.dimension):
+        with np.errstate(over="ignore", invalid="ignore"):
+            lengths = np.linalg.norm(vectors, axis=1)
+        bad = lengths[~(np.abs(lengths - 1) <= _LENGTH_TOLERANCE)]
+        if not bad.size:
+            return vectors
+        problem = f"a vector of length {bad[0]:.3g}"
+    raise UserError(
+        f"the encoder {encoder.name!r} gave {problem} for {count} texts; it must give finite vectors of length 1, "
+        f"an array of shape ({count}, {encoder.dimension})"
+    )
 
 
 class SentenceTransformerEncoder:

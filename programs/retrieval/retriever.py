@@ -10,7 +10,7 @@ import dspy
 from dspy.utils.callback import BaseCallback, with_callbacks
 from maps_rag.programs.errors import UserError
 from maps_rag.programs.retrieval.batching import MicroBatcher
-from maps_rag.programs.retrieval.encoders import Encoder, load_encoder
+from maps_rag.programs.retrieval.encoders import Encoder, checked_vectors, load_encoder
 from maps_rag.programs.retrieval.index import Index
 from maps_rag.programs.retrieval.vectors import EF_SEARCH, NPROBE
 from maps_rag.programs.types import Passage
@@ -113,7 +113,8 @@ class E5Retriever:
         return RetrievalModel(self)
 
     def _find(self, queries: list[str], k: int) -> list[list[Passage]]:
-        scores, rows = self.index.search(self.encoder.encode_queries(queries), k)
+        vectors = checked_vectors(self.encoder.encode_queries(queries), len(queries), self.encoder)
+        scores, rows = self.index.search(vectors, k)
         # Rows of -1 stand at the end, where FAISS found fewer than k.
         kept = [[row for row in found if row >= 0] for found in rows.tolist()]
         documents = iter(self.index.passages([row for found in kept for row in found]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,11 +15,16 @@ from maps_rag.programs.errors import UserError
 from maps_rag.programs.retrieval.encoders import Vectors
 
 LOCK = "lock"
+# What becomes the index directory, and what a later run can go on from.
+RESULT = "index"
+VECTORS = "vectors"
 
 
 @contextmanager
 def workplace(target: Path) -> Iterator[Path]:
-    """Give ``.NAME.building`` beside a place, for this process alone; renamed to the place unless an error is raised.
+    """Give ``.NAME.building`` beside a place, for this process alone; its ``index`` becomes the place in the end.
+
+    It goes away with that. After an error or an interrupt it stays only if there are encoded vectors in it.
 
     :raises UserError: the place is taken, another process builds it, or the disk is full or cannot be written.
     """
@@ -32,11 +38,14 @@ def workplace(target: Path) -> Iterator[Path]:
             raise UserError(f"another process is building {target}; wait for it or choose another directory") from None
         try:
             refuse_taken(target)
+            (scratch / RESULT).mkdir(exist_ok=True)
             yield scratch
-            _publish(scratch, target)
+            _publish(scratch / RESULT, target)
         finally:
+            # Without a result it was published, just now or by a run that was killed right after.
+            if not ((scratch / RESULT).is_dir() and any((scratch / VECTORS).glob("*.npy"))):
+                shutil.rmtree(scratch, ignore_errors=True)
             lock.release()
-        (target / LOCK).unlink(missing_ok=True)
 
 
 def refuse_taken(target: Path) -> None:
@@ -48,9 +57,9 @@ def refuse_taken(target: Path) -> None:
         raise UserError(f"{target} exists and is not empty; remove it or give --out another directory")
 
 
-def _publish(scratch: Path, target: Path) -> None:
+def _publish(result: Path, target: Path) -> None:
     try:
-        scratch.replace(target)
+        result.replace(target)
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
             raise

@@ -230,6 +230,113 @@ def test_a_half_written_window_is_made_again(tmp_path, documents, stub):
     assert verify_index(out).count == 30
 
 
+def interrupt(*args, **kwargs):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("where", ["file_records", "library_versions", "faiss.write_index"])
+def test_a_build_stopped_after_encoding_goes_on_without_encoding(tmp_path, documents, stub, make_stub, where):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(f"{build.__name__}.{where}", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            build_index(documents, tmp_path / "out", stub, window=8)
+    again = make_stub()
+    build_index(documents, tmp_path / "out", again, window=8)
+    assert again.passage_batches == []
+    build_index(documents, tmp_path / "whole", make_stub(), window=8)
+    assert files_of(tmp_path / "out") == files_of(tmp_path / "whole")
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-50])
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "encoded"),
+    [
+        ("vectors/000001.npy", cut, 14 + 8),
+        ("vectors/000001.npy", lambda path: path.write_bytes(b""), 14 + 8),
+        ("vectors/000001.npy", lambda path: path.write_bytes(b"PK\3\4 not an array"), 14 + 8),
+        ("vectors/000001.npy", lambda path: np.save(path, np.zeros((8, 32), np.float32)), 14 + 8),
+        ("vectors/000001.npy", lambda path: np.save(path, np.ones((7, 32), np.float32)), 14 + 8),
+        ("vectors", shutil.rmtree, 30),
+        ("build.json", cut, 30),
+        ("index/passages/data-00000.arrow", cut, 14),
+        ("index/passages", shutil.rmtree, 14),
+        ("index", shutil.rmtree, 14),
+    ],
+)
+def test_what_is_damaged_in_an_interrupted_build_is_made_again(
+    tmp_path, documents, stub, make_stub, name, damage, encoded
+):
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        build_index(documents, out, Interrupted(stub, 2), window=8)
+    damage(scratch_of(out) / name)
+    again = make_stub()
+    build_index(documents, out, again, window=8)
+    assert sum(map(len, again.passage_batches)) == encoded
+    build_index(documents, tmp_path / "whole", make_stub(), window=8)
+    assert files_of(out) == files_of(tmp_path / "whole")
+
+
+def test_an_interrupted_build_outlives_a_corpus_that_is_gone_for_a_while(tmp_path, corpus, stub, make_stub):
+    with pytest.raises(KeyboardInterrupt):
+        build_index(corpus, tmp_path / "out", Interrupted(stub, 2), window=8)
+    corpus.rename(tmp_path / "away.jsonl")
+    with pytest.raises(UserError, match="there is no corpus"):
+        build_index(corpus, tmp_path / "out", stub, window=8)
+    (tmp_path / "away.jsonl").rename(corpus)
+    again = make_stub()
+    build_index(corpus, tmp_path / "out", again, window=8)
+    assert sum(map(len, again.passage_batches)) == 14
+
+
+def test_what_a_build_killed_after_publishing_left_is_cleared_away(tmp_path, documents, stub):
+    with pytest.raises(KeyboardInterrupt):
+        build_index(documents, tmp_path / "out", Interrupted(stub, 2), window=8)
+    (scratch_of(tmp_path / "out") / "index").rename(tmp_path / "out")
+    with pytest.raises(UserError, match="exists and is not empty"):
+        build_index(documents, tmp_path / "out", stub)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+class Wrong:
+    """An encoder whose vectors are changed before they are given."""
+
+    def __init__(self, stub, change):
+        self.stub, self.change = stub, change
+        self.name, self.dimension, self.prefixes = stub.name, stub.dimension, stub.prefixes
+
+    def encode_passages(self, texts):
+        return self.change(self.stub.encode_passages(texts))
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda vectors: vectors * np.float32("nan"), "gave a vector of length nan for 30 texts"),
+        (lambda vectors: vectors * np.float32("inf"), "gave a vector of length (nan|inf) for 30 texts"),
+        (lambda vectors: vectors * 2, "gave a vector of length 2 for 30 texts"),
+        (lambda vectors: vectors[:1], r"gave an array of shape \(1, 32\) for 30 texts; .* shape \(30, 32\)"),
+        (lambda vectors: vectors[0], r"gave an array of shape \(32,\)"),
+        (lambda vectors: vectors[:, :16], r"gave an array of shape \(30, 16\)"),
+        (lambda vectors: None, "the encoder 'stub' gave"),
+        (lambda vectors: [[1.0], [1.0, 2.0]], "gave a list"),
+    ],
+)
+def test_vectors_that_are_not_unit_vectors_of_the_texts_are_refused(tmp_path, documents, stub, change, named):
+    with pytest.raises(UserError, match=named) as caught:
+        build_index(documents, tmp_path / "out", Wrong(stub, change))
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_half_precision_unit_vectors_are_taken(tmp_path, documents, stub):
+    build_index(documents, tmp_path / "out", Wrong(stub, lambda vectors: vectors.astype(np.float16)))
+    assert verify_index(tmp_path / "out").count == 30
+
+
 def no_space(*args, **kwargs):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

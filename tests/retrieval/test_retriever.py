@@ -219,3 +219,11 @@ def test_bad_input_is_refused_before_anything_is_encoded(retriever, stub, call, 
 def test_options_below_one_are_refused(index, stub, option):
     with pytest.raises(UserError, match=f"{option} must be a whole number of at least 1, not 0"):
         E5Retriever(index, stub, **{option: 0})
+
+
+@pytest.mark.parametrize("change", [lambda vectors: vectors * np.float32("nan"), lambda vectors: vectors[:, :16]])
+def test_query_vectors_that_are_not_unit_vectors_of_the_dimension_are_refused(retriever, monkeypatch, change):
+    encode = type(retriever.encoder).encode_queries
+    monkeypatch.setattr(type(retriever.encoder), "encode_queries", lambda self, texts: change(encode(self, texts)))
+    with pytest.raises(UserError, match="the encoder 'stub' gave"):
+        retriever("anything")
