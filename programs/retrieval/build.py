@@ -24,7 +24,14 @@ from maps_rag.programs.retrieval.passages import (
     stream_passages,
     write_passages,
 )
-from maps_rag.programs.retrieval.vectors import TRAINING_PER_LIST, default_factory, lists_of, new_index
+from maps_rag.programs.retrieval.vectors import (
+    TRAINING_PER_LIST,
+    check_factory,
+    default_factory,
+    lists_of,
+    new_index,
+    training_errors,
+)
 from maps_rag.programs.retrieval.workplace import RESULT, VECTORS, workplace, write_array, write_synced
 
 logger = logging.getLogger(__name__)
@@ -175,11 +182,7 @@ class _Build:
         }
 
     def _check_plan(self, factory: str, count: int) -> None:
-        lists = lists_of(new_index(factory, self.encoder.dimension))
-        if lists > count:
-            raise UserError(
-                f"{factory} needs at least {lists} passages, the corpus has {count}; use a smaller one or Flat"
-            )
+        check_factory(factory, self.encoder.dimension, count)
         vectors = count * self.encoder.dimension * 4
         done = sum(path.stat().st_size for path in self.vectors.iterdir())
         # An index is at most as large as its vectors and their graph; this covers all kinds short of that.
@@ -230,10 +233,14 @@ class _Build:
         index = new_index(factory, self.encoder.dimension)
         self.report("index", 0, count)
         if not index.is_trained:
-            index.train(self._training_sample(lists_of(index), count))
+            sample = self._training_sample(lists_of(index), count)
+            with training_errors(factory, self.encoder.dimension, count):
+                index.train(sample)
         done = 0
         for path in sorted(self.vectors.glob("*.npy")):
-            index.add(np.load(path))
+            vectors = np.load(path)
+            with training_errors(factory, self.encoder.dimension, count):
+                index.add(vectors)
             done = min(done + self.window, count)
             self.report("index", done, count)
         faiss.write_index(index, str(self.result / INDEX_FILE))

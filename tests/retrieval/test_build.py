@@ -13,7 +13,7 @@ import filelock
 import numpy as np
 import pytest
 from maps_rag.programs.errors import UserError
-from maps_rag.programs.retrieval import Document, build, build_index, passages, verify_index
+from maps_rag.programs.retrieval import Document, build, build_index, passages, vectors, verify_index
 from maps_rag.programs.retrieval.vectors import default_factory, new_index, search_parameters
 
 
@@ -92,6 +92,44 @@ def test_a_wrong_factory_string_is_refused_before_anything_is_encoded(tmp_path, 
     assert "\n" not in str(caught.value)
     assert stub.passage_batches == []
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "factory", ["HNSW0", "IVF0,Flat", "HNSW1", "NSG2", "IVF4_HNSW1,SQ8", "PCA80,Flat", "IDMap2,Flat", 5]
+)
+def test_a_factory_string_that_faiss_takes_and_then_fails_on_is_refused(factory):
+    with pytest.raises(UserError, match="is not a FAISS factory string for 32 dimensions"):
+        new_index(factory, 32)
+
+
+@pytest.mark.parametrize("factory", ["PQ8", "IVF4,PQ8", "OPQ8,IVF4,PQ8", "PQ4x4fs", "NSG8", "PCA16,Flat"])
+def test_a_factory_that_needs_more_passages_is_refused_before_anything_is_encoded(tmp_path, documents, stub, factory):
+    with pytest.raises(UserError, match=f"'{factory}' does not work for 12 passages of 32 dimensions") as caught:
+        build_index(documents[:12], tmp_path / "out", stub, factory=factory)
+    assert "\n" not in str(caught.value)
+    assert stub.passage_batches == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_factory_that_fails_after_encoding_loses_no_vectors(tmp_path, documents, stub, monkeypatch):
+    monkeypatch.setattr(vectors, "_TRIED_UP_TO", 0)
+    with pytest.raises(UserError, match=r"'PQ8' does not work for 30 passages .* encoded already are kept"):
+        build_index(documents, tmp_path / "out", stub, factory="PQ8")
+    stub.passage_batches.clear()
+    build_index(documents, tmp_path / "out", stub, factory="SQ8")
+    assert stub.passage_batches == []
+    assert verify_index(tmp_path / "out").factory == "SQ8"
+
+
+@pytest.mark.parametrize("factory", ["IVF8,Flat", "IVF8,SQ8,RFlat", "PCA16,IVF8,SQ8,RFlat", "PCA16,IVF8,SQ8"])
+def test_every_list_is_searched_through_any_wrapper(factory):
+    given = np.random.default_rng(1).standard_normal((64, 32), np.float32)
+    index = new_index(factory, 32)
+    index.train(given)
+    index.add(given)
+    one, every = (index.search(given, 64, params=search_parameters(index, nprobe))[1] for nprobe in (1, 8))
+    assert (one == -1).any()
+    assert not (every == -1).any()
 
 
 def test_more_lists_than_passages_are_refused_before_anything_is_encoded(tmp_path, documents, stub):
