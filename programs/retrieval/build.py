@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import faiss
 import numpy as np
 from maps_rag.programs.errors import UserError
-from maps_rag.programs.retrieval.corpora import Document, read_corpus
+from maps_rag.programs.retrieval.corpora import Document, check_documents, read_corpus
 from maps_rag.programs.retrieval.encoders import Encoder, Vectors, checked_vectors, load_encoder
 from maps_rag.programs.retrieval.manifest import INDEX_FILE, PASSAGES, Manifest, file_records, library_versions
 from maps_rag.programs.retrieval.passages import (
@@ -75,11 +75,13 @@ def build_index(
     :param factory: A FAISS factory string; left out, Flat up to 100,000 passages and IVF with 8 bit codes above.
     :param progress: Called as the build goes on.
     :param window: Passages sorted by length together, and saved together.
-    :raises UserError: the corpus is broken, ``out`` is taken, the factory string is wrong, the disk is full, or another
-            process builds the same index.
+    :raises UserError: the corpus or an option is wrong, the encoder gives no unit vectors, ``out`` is taken, the disk
+            is full, or another process builds the same index.
     """
     target = Path(out).resolve()
     report = progress or _silent
+    if isinstance(window, bool) or not isinstance(window, int) or window < 1:
+        raise UserError(f"window must be a whole number of at least 1, not {window!r}")
     with workplace(target) as scratch:
         if isinstance(encoder, str):
             encoder = load_encoder(encoder)
@@ -136,7 +138,7 @@ class _Build:
     def _documents(self) -> Iterator[Document]:
         if isinstance(self.corpus, str | PathLike):
             return read_corpus(self.corpus)
-        return iter(self.corpus)
+        return check_documents(self.corpus)
 
     def _read(self) -> CorpusDigest:
         """Read and check the whole corpus and write its passages; keep the vectors of an earlier run over the same."""

@@ -79,8 +79,12 @@ def _id(row: Mapping[str, Any], where: str) -> str:
     if value is None:
         raise UserError(f"{where}: the field 'id' is missing; a row has {_SHAPES}")
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
-        raise UserError(f"{where}: the field 'id' must be a string or a whole number, not {value!r}")
-    return str(value)
+        raise UserError(f"{where}: the field 'id' must be a string or a whole number, not {repr(value)[:80]}")
+    try:
+        name = str(value)
+    except ValueError:
+        raise UserError(f"{where}: the field 'id' has too many digits; give it as a string") from None
+    return _utf8(name, "id", where)
 
 
 def _text(row: Mapping[str, Any], field: str, where: str) -> str:
@@ -89,6 +93,18 @@ def _text(row: Mapping[str, Any], field: str, where: str) -> str:
         raise UserError(f"{where}: the field {field!r} is missing; a row has {_SHAPES}")
     if not isinstance(value, str):
         raise UserError(f"{where}: the field {field!r} must be a string, not {type(value).__name__}")
+    return _utf8(value, field, where)
+
+
+def _utf8(value: str, field: str, where: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        code = f"\\u{ord(value[error.start]):04x}"
+        raise UserError(
+            f"{where}: the field {field!r} has half of a surrogate pair ({code} at character {error.start + 1}), "
+            "which is no text; remove it"
+        ) from None
     return value
 
 
@@ -115,8 +131,11 @@ def _read_jsonl(path: Path) -> Iterator[Document]:
         where = f"{path}, line {number}"
         try:
             row = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
-            reason = f"{error.msg}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else "too deep"
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, json.JSONDecodeError):
+                reason = f"{error.msg}, column {error.colno}"
+            else:
+                reason = "too deep" if isinstance(error, RecursionError) else "a number has too many digits"
             raise UserError(f"{where}: not a JSON object ({reason})") from None
         yield document(row, where)
 
@@ -168,12 +187,33 @@ def _one_split(loaded: Any, name: str) -> Iterable[Any]:
 
 
 def _read_dataset(name: str, load: Callable[[str], Iterable[Any]]) -> Iterator[Document]:
+    number = 0
     try:
-        rows = load(name)
+        for number, row in enumerate(load(name), 1):
+            yield document(row, f"{name}, row {number}")
     except UserError:
         raise
     except Exception as error:  # the libraries below raise anything from OSError to their own families
         first = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-        raise UserError(f"the corpus {name} cannot be loaded: {first}; give {_ALLOWED}") from error
-    for number, row in enumerate(rows, 1):
-        yield document(row, f"{name}, row {number}")
+        what = f"read after row {number}: {first}" if number else f"loaded: {first}; give {_ALLOWED}"
+        raise UserError(f"the corpus {name} cannot be {what}") from error
+
+
+def check_documents(documents: Iterable[object]) -> Iterator[Document]:
+    """Yield passages given as objects with ``id``, ``title`` and ``text``, such as `Document`, as documents.
+
+    :raises UserError: what is given is no list of them; the message names the first that is none.
+    """
+    try:
+        items = iter(documents)
+    except TypeError:
+        raise UserError(
+            f"a corpus is a path, a name or a list of Document(id, title, text), not {type(documents).__name__}"
+        ) from None
+    for number, item in enumerate(items, 1):
+        where = f"document {number} of the list"
+        try:
+            row = {name: getattr(item, name) for name in Document._fields}
+        except AttributeError:
+            raise UserError(f"{where} must be a Document(id, title, text), not {type(item).__name__}") from None
+        yield document(row, where)

@@ -15,6 +15,7 @@ import pytest
 from maps_rag.programs.errors import UserError
 from maps_rag.programs.retrieval import Document, build, build_index, passages, vectors, verify_index
 from maps_rag.programs.retrieval.vectors import default_factory, new_index, search_parameters
+from maps_rag.programs.types import Passage
 
 
 def files_of(folder):
@@ -155,6 +156,42 @@ def test_a_broken_corpus_leaves_nothing_behind(tmp_path, stub, content, named):
         build_index(corpus, tmp_path / "out", stub)
     assert [path.name for path in tmp_path.iterdir()] == ["c.jsonl"]
     assert stub.passage_batches == []
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        (
+            [{"id": "a", "title": "T", "text": "x"}],
+            r"document 1 of the list must be a Document\(id, title, text\), not dict",
+        ),
+        ([("a", "T", "x")], "must be a Document.*, not tuple"),
+        ([Document("a", "T", "x"), "text"], "document 2 of the list must be a Document.*, not str"),
+        ([Document("a", "T", None)], "document 1 of the list: the field 'text' is missing"),
+        ([Document("a", "\ud800", "x")], "document 1 of the list: the field 'title' has half of a surrogate pair"),
+        ([Document(10**5000, "T", "x")], "document 1 of the list: the field 'id' has too many digits"),
+        (7, "a corpus is a path, a name or a list of Document.*, not int"),
+        ([], "the list of documents has no passages"),
+    ],
+)
+def test_a_list_of_anything_but_documents_is_refused(tmp_path, stub, given, named):
+    with pytest.raises(UserError, match=named):
+        build_index(given, tmp_path / "out", stub)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_passages_that_were_found_can_be_documents(tmp_path, documents, make_stub):
+    found = (Passage(*document, 0.5) for document in documents)
+    build_index(found, tmp_path / "a", make_stub())
+    build_index(documents, tmp_path / "b", make_stub())
+    assert files_of(tmp_path / "a") == files_of(tmp_path / "b")
+
+
+@pytest.mark.parametrize("window", [0, -1, 1.5, True])
+def test_a_window_below_one_is_refused(tmp_path, documents, stub, window):
+    with pytest.raises(UserError, match="window must be a whole number of at least 1, not"):
+        build_index(documents, tmp_path / "out", stub, window=window)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_ids_that_only_share_a_hash_are_not_called_repeated(documents):

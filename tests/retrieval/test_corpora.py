@@ -77,6 +77,14 @@ def test_reads_a_saved_data_set(tmp_path):
         ('{"id": "b", "title": "T", "text": 3}', "'text' must be a string, not int"),
         ('{"id": true, "title": "T", "text": "x"}', "'id' must be a string or a whole number"),
         ('{"id": "b", "contents": ["x"]}', "'contents' must be a string"),
+        (
+            '{"id": "b", "title": "\\ud800x", "text": "x"}',
+            r"'title' has half of a surrogate pair \(\\ud800 at character 1",
+        ),
+        ('{"id": "b\\udfff", "title": "T", "text": "x"}', "'id' has half of a surrogate pair"),
+        ('{"id": "b", "contents": "x\\ud800"}', "'contents' has half of a surrogate pair"),
+        ('{"id": %s, "title": "T", "text": "x"}' % ("1" * 5000), "a number has too many digits"),
+        ("[" * 100_000, "too deep"),
     ],
 )
 def test_a_bad_row_is_named_by_file_and_line(tmp_path, line, named):
@@ -124,3 +132,13 @@ def test_a_data_set_that_cannot_be_fetched_is_refused_in_one_line(monkeypatch):
     with pytest.raises(UserError, match="corpus owner/name cannot be loaded: no route;") as caught:
         list(read_corpus("owner/name"))
     assert "\n" not in str(caught.value)
+
+
+def test_a_data_set_that_breaks_off_is_refused_with_the_last_row(monkeypatch):
+    def rows(*args, **kwargs):
+        yield ROW
+        raise ConnectionError("reset")
+
+    monkeypatch.setattr(datasets, "load_dataset", rows)
+    with pytest.raises(UserError, match="corpus owner/name cannot be read after row 1: reset"):
+        list(read_corpus("owner/name"))
