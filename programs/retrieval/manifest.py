@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from maps_rag.programs.errors import UserError
@@ -17,6 +19,8 @@ MANIFEST = "manifest.json"
 INDEX_FILE = "index.faiss"
 PASSAGES = "passages"
 _LIBRARIES = ("maps-rag", "faiss-cpu", "sentence-transformers", "transformers", "torch", "datasets")
+
+_NO_TEXT = {"format_version": int, "count": int, "dimension": int, "files": dict, "libraries": dict, "prefixes": dict}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,7 @@ class Manifest:
                 f"{folder} is not an index: it has no {MANIFEST}; "
                 f"make one with: maps-rag index build CORPUS --out {folder}"
             ) from None
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, RecursionError) as error:
             raise UserError(f"{path} cannot be read ({error}); build the index again") from None
         found = data.get("format_version") if isinstance(data, dict) else None
         if found != FORMAT_VERSION:
@@ -89,9 +93,21 @@ class Manifest:
 
     @classmethod
     def _from_dict(cls, data: dict[str, Any]) -> Manifest:
-        files = {name: FileRecord(int(record["size"]), str(record["sha256"])) for name, record in data["files"].items()}
-        prefixes = Prefixes(**data["prefixes"])
-        return cls(**(data | {"files": files, "prefixes": prefixes}))
+        _check_kinds(data, _NO_TEXT)
+        _check_kinds(data["libraries"])
+        _check_kinds(data["prefixes"])
+        for record in data["files"].values():
+            _check_kinds(record, {"size": int})
+        files = {name: FileRecord(**record) for name, record in data["files"].items()}
+        return cls(**(data | {"files": files, "prefixes": Prefixes(**data["prefixes"])}))
+
+
+def _check_kinds(values: dict[str, Any], kinds: Mapping[str, type] = MappingProxyType({})) -> None:
+    """Raise a TypeError unless each value is of its kind, text where none is named."""
+    for name, value in values.items():
+        kind = kinds.get(name, str)
+        if type(value) is not kind:
+            raise TypeError(f"{name} must be {kind.__name__}, not {type(value).__name__}")
 
 
 def library_versions() -> dict[str, str]:

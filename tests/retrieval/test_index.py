@@ -63,6 +63,18 @@ def test_a_missing_file_is_refused(index, stub):
         ({"files": {}}, "does not name index.faiss"),
         ({"files": "none"}, "is damaged"),
         ({"surprise": 1}, "is damaged"),
+        ({"libraries": None}, "is damaged .*libraries must be dict, not NoneType.*; build the index again"),
+        ({"libraries": ["faiss"]}, "libraries must be dict, not list"),
+        ({"libraries": {"torch": 2}}, "torch must be str, not int"),
+        ({"metric": None}, "metric must be str, not NoneType"),
+        ({"encoder": 3}, "encoder must be str, not int"),
+        ({"count": 30.0}, "count must be int, not float"),
+        ({"dimension": "32"}, "dimension must be int, not str"),
+        ({"format_version": True}, "format_version must be int, not bool"),
+        ({"prefixes": {"query": None, "passage": ""}}, "query must be str, not NoneType"),
+        ({"prefixes": ["query: ", "passage: "]}, "prefixes must be dict, not list"),
+        ({"files": {"index.faiss": {"size": 1.5, "sha256": ""}}}, "size must be int, not float"),
+        ({"files": {"index.faiss": None}}, "is damaged"),
     ],
 )
 def test_a_manifest_that_does_not_match_is_refused(index, stub, changes, match):
@@ -70,7 +82,7 @@ def test_a_manifest_that_does_not_match_is_refused(index, stub, changes, match):
     refusal(index, stub, match)
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "3", "\x00"])
+@pytest.mark.parametrize("content", ["", "{", "[]", "3", "\x00", "[" * 100_000, '{"a": %s}' % ("1" * 5000)])
 def test_a_manifest_that_is_not_one_is_refused(index, stub, content):
     (index / "manifest.json").write_text(content)
     refusal(index, stub, r"manifest\.json")
@@ -122,3 +134,8 @@ def test_the_fingerprint_follows_the_content(tmp_path, documents, make_stub):
     ]
     assert made[0] == made[1] != made[2]
     assert Index(tmp_path / "a").manifest.fingerprint == made[0]
+
+
+def test_a_lock_that_an_earlier_release_left_in_an_index_is_harmless(index, stub):
+    (index / "lock").touch()
+    assert len(E5Retriever(index, stub)) == verify_index(index).count == 30
