@@ -335,7 +335,7 @@ def test_a_sample_that_cannot_be_drawn_is_refused(wrong):
     assert repr(next(iter(wrong.values()))) in failure("mini", **wrong)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(size=st.integers(1, 30), small=st.integers(1, 30), more=st.integers(0, 30), seed=st.integers(0, 9))
 def test_a_sample_is_the_same_in_any_order_of_the_file_and_grows(tmp_path_factory, size, small, more, seed):
     folder = tmp_path_factory.mktemp("sample")

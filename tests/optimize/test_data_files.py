@@ -69,7 +69,7 @@ def test_a_parquet_file_gives_plain_values(tmp_path):
     assert found[299][0] == f"{path}, row 300"
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     rows=st.lists(
         st.dictionaries(

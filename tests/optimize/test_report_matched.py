@@ -81,7 +81,7 @@ def test_p_values_are_adjusted_over_the_table(made):
         assert float(row["p (Holm)"].strip("<")) >= float(row["p"].strip("<"))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.integers(1, 5000), min_size=1, max_size=30), st.floats(0, 1))
 def test_the_cap_spends_the_budget(costs, share):
     values = np.array(costs, dtype=float)

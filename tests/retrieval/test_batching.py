@@ -61,7 +61,7 @@ def queued(batcher, count):
 CALLS = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 6)), min_size=1, max_size=12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(CALLS, st.integers(1, 9))
 def test_every_caller_gets_its_own_results_cut_to_its_k(calls, max_batch):
     batcher = MicroBatcher(numbered, max_batch=max_batch)
@@ -72,7 +72,7 @@ def test_every_caller_gets_its_own_results_cut_to_its_k(calls, max_batch):
     assert not batcher._queue
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(CALLS, CALLS)
 def test_threads_and_tasks_share_one_batcher(calls, task_calls):
     batcher = MicroBatcher(numbered, max_batch=5)
