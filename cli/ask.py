@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +13,7 @@ from maps_rag.cli.console import Screen, Spinner
 from maps_rag.cli.defaults import LOCAL_MODELS, choose_knobs, runs_here
 from maps_rag.cli.errors import CommandError
 from maps_rag.cli.index_build import unpack_encoder
+from maps_rag.cli.options import ApiBase, Cache, Model, Preset, Refine
 from maps_rag.cli.quiet import after_imports
 from maps_rag.cli.rounds import answer_question
 
@@ -21,31 +21,11 @@ if TYPE_CHECKING:
     import dspy
 
 
-class Preset(StrEnum):
-    """The presets that every method has."""
-
-    paper = "paper"
-    original = "original"
-
-
-class Refine(StrEnum):
-    """The kinds of refinement."""
-
-    distil = "distil"
-    select = "select"
-
-
 def ask(
     question: Annotated[str, typer.Argument(help="The question, in quotes.", show_default=False)],
     index: Annotated[Path, typer.Option(metavar="DIR", help="The index directory to search.", show_default=False)],
-    lm: Annotated[
-        str,
-        typer.Option(help="local, local-small, a .gguf file, or a model as DSPy names it.", metavar="MODEL"),
-    ] = "local",
-    api_base: Annotated[
-        str | None,
-        typer.Option(help="Address of an OpenAI-compatible server; its key: OPENAI_API_KEY.", metavar="URL"),
-    ] = None,
+    lm: Model = "local",
+    api_base: ApiBase = None,
     method: Annotated[
         str, typer.Option(help="How to search and answer; see maps-rag methods.", metavar="NAME")
     ] = "maps",
@@ -73,13 +53,7 @@ def ask(
             show_default=False,
         ),
     ] = None,
-    cache: Annotated[
-        bool,
-        typer.Option(
-            "--cache/--no-cache",
-            help="Take replies that the same model gave to the same prompt before, at whatever address.",
-        ),
-    ] = True,
+    cache: Cache = True,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object to standard output, progress to standard error.")
     ] = False,

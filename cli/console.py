@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 
 from rich.console import Console
@@ -56,6 +56,12 @@ class Screen:
             else:
                 self.text.print(Text(f"  {label:<{LABEL_WIDTH}}{clean(text)}"), soft_wrap=True)
             label = ""
+
+    def columns(self, lines: Sequence[Sequence[str]]) -> None:
+        """Write lines of cells under each other, for what is no terminal and may be cut by columns."""
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        for line in lines:
+            self.say("  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
 class Spinner:

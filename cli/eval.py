@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from maps_rag.cli.ask import Preset, Refine, open_model
+from maps_rag.cli.ask import open_model
 from maps_rag.cli.console import Screen, Spinner, count
 from maps_rag.cli.defaults import runs_here
 from maps_rag.cli.entry import INTERRUPTED
 from maps_rag.cli.errors import UNEXPECTED, CommandError
 from maps_rag.cli.forecasts import show_forecasts
+from maps_rag.cli.options import ApiBase, Cache, Model, Preset, Refine
 from maps_rag.cli.quiet import after_imports
 
 if TYPE_CHECKING:
@@ -37,14 +38,8 @@ def evaluate_methods(
         Path, typer.Option(help="Directory for the results; one that has some is gone on with.", metavar="DIR")
     ],
     index: Annotated[Path | None, typer.Option(metavar="DIR", help="The index directory to search.")] = None,
-    lm: Annotated[
-        str,
-        typer.Option(help="local, local-small, a .gguf file, or a model as DSPy names it.", metavar="MODEL"),
-    ] = "local",
-    api_base: Annotated[
-        str | None,
-        typer.Option(help="Address of an OpenAI-compatible server; its key: OPENAI_API_KEY.", metavar="URL"),
-    ] = None,
+    lm: Model = "local",
+    api_base: ApiBase = None,
     n: Annotated[
         int | None, typer.Option("--n", min=1, help="Questions of each data set, drawn at random (all).")
     ] = None,
@@ -57,6 +52,7 @@ def evaluate_methods(
         int | None,
         typer.Option(min=1, help="Questions side by side (16; models on this machine 4).", show_default=False),
     ] = None,
+    cache: Cache = True,
     preset: Annotated[
         Preset, typer.Option(help="Knobs of the MAPS paper's comparison, or of each method's own paper.")
     ] = Preset.paper,
@@ -101,7 +97,7 @@ def evaluate_methods(
         questions = load_all(dataset, n, seed)
         methods = create_all(names, _retriever(index, names), preset.value, given)
         after_imports()
-    model = open_model(lm, api_base, screen, temperature=temperature)
+    model = open_model(lm, api_base, screen, cache, temperature=temperature)
     about: dict[str, Any] = {"lm": model, "runs": runs, "seed": seed if n is not None else None}
     if dry_run:
         from maps_rag.optimize.runner.forecasts import forecast

@@ -30,11 +30,7 @@ def show_forecasts(forecasts: Sequence[Forecast], prices: Prices | None, screen:
             table.add_row(*(Text(row[number]) for number in shown))
         screen.text.print(table)
     else:
-        lines = [HEADER, *rows]
-        widths = [max(len(line[number]) for line in lines) for number in shown]
-        for line in lines:
-            padded = (f"{line[number]:<{width}}" for number, width in zip(shown, widths, strict=True))
-            screen.say("  ".join(padded).rstrip())
+        screen.columns([[line[number] for number in shown] for line in (HEADER, *rows)])
     screen.say()
     if any(not item.measured for item in forecasts):
         screen.say(

@@ -42,11 +42,7 @@ def methods() -> None:
             table.add_row(head, Text(f"{calls}\n{searches}"), Text("\n".join(presets)))
         screen.text.print(table)
     else:
-        lines = [HEADER, *((*cells, "; ".join(presets)) for *cells, presets in rows)]
-        widths = [max(len(str(cell)) for cell in column) for column in zip(*lines, strict=True)]
-        for line in lines:
-            padded = (f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True))
-            screen.say("  ".join(padded).rstrip())
+        screen.columns([HEADER, *((*cells, "; ".join(presets)) for *cells, presets in rows)])
     screen.say()
     screen.say(LEGEND)
     screen.say("Choose one: maps-rag ask QUESTION --index DIR --method NAME")

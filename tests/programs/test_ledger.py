@@ -84,38 +84,36 @@ def test_usage_of_each_role_adds_up():
     assert prediction.usage["seconds"] >= sum(call["seconds"] for call in calls)
 
 
-def test_a_server_that_reports_no_usage_is_counted_with_zero_tokens():
-    class Silent:
-        def complete(self, request):
-            reply = Roles(rounds=0)(request.system, request.messages[-1].text)
-            return lm15.Response(
-                id=None,
-                model=request.model,
-                message=lm15.Message.assistant(chat(reply)),
-                finish_reason="stop",
-                usage=lm15.Usage(),
-            )
+class Reporting:
+    """An engine that reports a fixed usage for every reply."""
 
-    with dspy.context(lm=dspy.LM("scripted/model", engine=Silent(), cache=False)):
-        prediction = MAPS(StubRetriever())(question="Q?")
+    def __init__(self, usage):
+        self.usage = usage
+
+    def complete(self, request):
+        reply = Roles(rounds=0)(request.system, request.messages[-1].text)
+        return lm15.Response(
+            id=None,
+            model=request.model,
+            message=lm15.Message.assistant(chat(reply)),
+            finish_reason="stop",
+            usage=self.usage,
+        )
+
+
+def asked_of(engine):
+    with dspy.context(lm=dspy.LM("scripted/model", engine=engine, cache=False)):
+        return MAPS(StubRetriever())(question="Q?")
+
+
+def test_a_server_that_reports_no_usage_is_counted_with_zero_tokens():
+    prediction = asked_of(Reporting(lm15.Usage()))
     assert (prediction.usage["requests"], prediction.usage["prompt_tokens"]) == (2, 0)
     assert prediction.usage["cache_hits"] == 0
 
 
 def test_prompt_tokens_read_from_the_servers_cache_are_reported():
-    class Caching:
-        def complete(self, request):
-            reply = Roles(rounds=0)(request.system, request.messages[-1].text)
-            return lm15.Response(
-                id=None,
-                model=request.model,
-                message=lm15.Message.assistant(chat(reply)),
-                finish_reason="stop",
-                usage=lm15.Usage(100, 10, 110, cache_read_tokens=60),
-            )
-
-    with dspy.context(lm=dspy.LM("scripted/model", engine=Caching(), cache=False)):
-        prediction = MAPS(StubRetriever())(question="Q?")
+    prediction = asked_of(Reporting(lm15.Usage(100, 10, 110, cache_read_tokens=60)))
     assert prediction.usage["prompt_tokens"] == 200
     assert prediction.usage["cached_prompt_tokens"] == 120
 

@@ -2,56 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import itertools
 import json
 import re
-import threading
-from dataclasses import replace
 
 import dspy
 import pytest
 from maps_rag.programs import MAPS, UserError
 
+from tests.programs.maps_script import Script, run
 from tests.scripted import StubRetriever, prompts, role_of, scripted_lm
-
-
-class Script:
-    """Replies for R rounds of N directions, each field carrying a sentinel that names field, round and item."""
-
-    def __init__(self, rounds: int, directions: int = 3, listed: bool = True) -> None:
-        self.rounds = rounds
-        self.directions = directions
-        self.listed = listed
-        self.plans = itertools.count(1)
-        self.round = 0
-
-    def __call__(self, system: str, user: str) -> dict[str, object]:
-        role = role_of(system)
-        if role == "propose":
-            self.round = next(self.plans)
-            t = self.round
-            items = [f"SENT-item-{t}-{i}" for i in range(self.directions)]
-            return {
-                "known": [f"SENT-known-{t}"],
-                "missing": f"SENT-missing-{t}",
-                "sufficient": t > self.rounds,
-                "directions" if self.listed else "queries": items,
-            }
-        t = self.round
-        if role == "write":
-            return {"queries": [f"SENT-query-{t}-{i}" for i in range(self.directions)]}
-        if role == "refine":
-            return {"new_knowledge": f"fact of round {t}", "new_state": f"state after round {t}"}
-        return {"reasoning": "because", "answer": "the answer"}
-
-
-def run(script: Script, retriever: StubRetriever | None = None, **knobs):
-    lm = scripted_lm(script)
-    program = MAPS(retriever or StubRetriever("SENT-passage about {query}"), **knobs)
-    with dspy.context(lm=lm):
-        prediction = program(question="What is asked?")
-    return prediction, prompts(lm)
 
 
 def sentinels(prompt: str, before: int) -> set[str]:
@@ -166,66 +125,6 @@ def test_the_trajectory_holds_what_happened():
     assert json.loads(json.dumps(prediction.trajectory)) == prediction.trajectory
 
 
-def selecting(selected, queries=("q",)):
-    """Replies of a model that picks passages and finds that it knows enough once it has any."""
-
-    def reply(system, user):
-        match role_of(system):
-            case "propose":
-                return {"known": [], "missing": "m", "sufficient": "Sentence" in user, "directions": list(queries)}
-            case "write":
-                return {"queries": list(queries)}
-            case "refine":
-                return {"selected": selected}
-        return {"reasoning": "r", "answer": "a"}
-
-    return reply
-
-
-def test_selecting_copies_first_sentences_verbatim_with_their_passage_id():
-    lm = scripted_lm(selecting([2, 2, 99, 0]))
-    retriever = StubRetriever("Sentence one. Sentence two. Sentence three. Sentence four. Sentence five.")
-    with dspy.context(lm=lm):
-        prediction = MAPS(retriever, refine="select", passages=2, max_rounds=2)(question="Q?")
-    text = "Title q 1: Sentence one. Sentence two. Sentence three. Sentence four."
-    assert prediction.knowledge == [text]
-    assert prediction.trajectory["rounds"][0]["knowledge"] == [{"text": text, "passage_id": "q/1"}]
-    assert prediction.citations == [{"id": "q/1", "title": "Title q 1"}]
-
-
-def test_what_was_selected_is_not_offered_again_even_where_another_query_finds_it():
-    class Growing(StubRetriever):
-        """The same passages each time, with scores that depend on the query."""
-
-        def search(self, queries, k):
-            self.asked = getattr(self, "asked", 0) + 1
-            found = StubRetriever("Other text.").search(["q"] * len(queries), k)
-            return [[replace(passage, score=passage.score / self.asked) for passage in each] for each in found]
-
-    lm = scripted_lm(selecting([1]))
-    with dspy.context(lm=lm):
-        prediction = MAPS(Growing(), refine="select", passages=3, max_rounds=2)(question="Q?")
-    refine = [prompt for prompt in prompts(lm) if "[1] Title" in prompt]
-    assert [[f"Title q {n}: Other" in prompt.split("[1]")[1] for n in range(3)] for prompt in refine] == [
-        [True, True, True],
-        [False, True, True],
-    ]
-    assert [source["id"] for source in prediction.citations] == ["q/0", "q/1"]
-
-
-@pytest.mark.parametrize(
-    ("searches", "passages", "least", "most"), [(1, 3, 1, 3), (3, 3, 3, 4), (3, 1, 3, 3), (1, 1, 1, 1), (2, 0, 0, 0)]
-)
-def test_at_least_one_passage_a_sub_query_is_to_be_selected(searches, passages, least, most):
-    queries = [f"q{number}" for number in range(searches)]
-    steps = MAPS(StubRetriever(), refine="select").steps("Q?")
-    next(steps)
-    steps.send(dspy.Prediction(known=[], missing="m", sufficient=False, directions=queries))
-    search = steps.send(dspy.Prediction(queries=queries))
-    refine = steps.send(StubRetriever("Sentence.").search(search.queries, passages) if passages else [[]] * searches)
-    assert refine.bounds == ("selected", least, most)
-
-
 def test_two_rounds_that_change_nothing_stop_the_search():
     def reply(system, user):
         match role_of(system):
@@ -287,94 +186,6 @@ def test_a_budget_of_tokens_stops_after_the_call_that_crosses_it():
     prediction, sent = run(Script(rounds=99), max_tokens=limit)
     assert prediction.stop_reason == "budget"
     assert len(sent) == 2
-
-
-def without_times(prediction: dspy.Prediction) -> dict[str, object]:
-    trajectory = json.loads(json.dumps(prediction.trajectory))
-    for timed in (trajectory, trajectory["usage"], *trajectory["calls"]):
-        timed["seconds"] = 0
-    return trajectory
-
-
-def test_sync_async_and_streamed_runs_are_equal():
-    sync, _ = run(Script(rounds=2))
-    with dspy.context(lm=scripted_lm(Script(rounds=2))):
-        program = MAPS(StubRetriever("SENT-passage about {query}"))
-        awaited = asyncio.run(program.acall(question="What is asked?"))
-    with dspy.context(lm=scripted_lm(Script(rounds=2))):
-        *rounds, streamed = program.stream("What is asked?")
-    assert without_times(sync) == without_times(awaited) == without_times(streamed)
-    assert [record.index for record in rounds] == [1, 2]
-    assert rounds[1].reasoning_state == "state after round 2"
-
-
-def test_a_stream_with_steps_shows_each_role_and_search():
-    with dspy.context(lm=scripted_lm(Script(rounds=1))):
-        items = list(MAPS(StubRetriever()).stream("Q?", steps=True))
-    names = [getattr(item, "role", type(item).__name__) for item in items]
-    assert names == ["propose", "write", "search", "refine", "Round", "propose", "answer", "Prediction"]
-
-
-def test_leaving_a_stream_early_ends_the_run():
-    script = Script(rounds=50)
-    left = threading.Event()
-
-    def reply(system, user):
-        if script.round == 1 and role_of(system) == "propose":
-            left.wait(timeout=30)
-        return script(system, user)
-
-    lm = scripted_lm(reply)
-    with dspy.context(lm=lm):
-        stream = MAPS(StubRetriever(), max_rounds=50).stream("Q?")
-        assert next(stream).index == 1
-        stream.close()
-    left.set()
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and thread.daemon:
-            thread.join(timeout=10)
-    assert len(prompts(lm)) == 4  # the call that was under way is the last
-
-
-def test_sixteen_threads_over_one_program_answer_like_one():
-    from concurrent.futures import ThreadPoolExecutor
-
-    def reply(system, user):
-        question = re.search(r"question ## \]\]\n(.*)", user)[1]
-        match role_of(system):
-            case "propose":
-                return {
-                    "known": [],
-                    "missing": "m",
-                    "sufficient": "fact about" in user,
-                    "directions": [f"d {question}"],
-                }
-            case "write":
-                return {"queries": [f"q {question}"]}
-            case "refine":
-                return {"new_knowledge": f"fact about {question}", "new_state": "s"}
-        return {"reasoning": "", "answer": f"answer to {question}"}
-
-    questions = [f"question {i}" for i in range(64)]
-    lm = scripted_lm(reply)
-    program = MAPS(StubRetriever())
-
-    def ask(question):
-        with dspy.context(lm=lm):
-            return without_times(program(question=question))
-
-    with ThreadPoolExecutor(16) as pool:
-        threaded = list(pool.map(ask, questions))
-    assert threaded == [ask(question) for question in questions]
-    assert [record["answer"] for record in threaded] == [f"answer to {question}" for question in questions]
-
-
-def test_knowledge_of_a_later_round_never_reaches_an_earlier_trace_entry():
-    with dspy.context(lm=scripted_lm(Script(rounds=3)), trace=[]):
-        MAPS(StubRetriever())(question="Q?")
-        trace = list(dspy.settings.trace)
-    sizes = [len(inputs["knowledge"]) for _, inputs, _ in trace]
-    assert sizes == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3]
 
 
 @pytest.mark.parametrize(
