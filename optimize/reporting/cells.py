@@ -181,7 +181,9 @@ class Cell:
         known = ~np.isnan(values)
         counts = np.bincount(place[known], minlength=len(ids))
         sums = np.bincount(place[known], values[known], minlength=len(ids))
-        return np.divide(sums, counts, out=np.full(len(ids), _NOTHING), where=counts > 0)
+        means = np.full(len(ids), _NOTHING)
+        means[counts > 0] = sums[counts > 0] / counts[counts > 0]
+        return means
 
     def mean(self, name: str) -> float:
         """Return the mean of a column over the questions that have a number there; NaN if none has."""

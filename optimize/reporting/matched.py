@@ -129,7 +129,7 @@ def _setting(known: dict[str, tuple[float, float]], ids: Sequence[str]) -> Setti
 
 
 def _mean(setting: Setting) -> float:
-    return float(np.mean(setting.costs))
+    return float(np.asarray(setting.costs, dtype=np.float64).mean())
 
 
 def _matched(

@@ -41,10 +41,9 @@ def scores_section(results: Results, uncertain: Uncertainty) -> Section:
         ("method", *header, *(["macro mean"] if several else []), "runs (spread)"),
         tuple(rows),
         (
-            "Intervals are bootstrap intervals over questions, exact ones where all scores are 0 or all are 1; a question "
-            "with several runs counts with its mean. "
-            "Spread is the standard deviation between runs on the questions that all runs have, in points. Failed "
-            "questions count as wrong."
+            "Intervals are bootstrap intervals over questions, exact ones where all scores are 0 or all are 1; a "
+            "question with several runs counts with its mean. Spread is the standard deviation between runs on the "
+            "questions that all runs have, in points. Failed questions count as wrong."
             + (f" {NONE}: not run. The macro mean weighs all sets the same." if several else ""),
         ),
     )
