@@ -9,7 +9,7 @@ from maps_rag.metrics.drift.momentum import with_first_beta
 from maps_rag.metrics.drift.monitors import Monitors, monitors
 from maps_rag.metrics.drift.nulls import random_walk_alignment, shared_shift_alignment
 from maps_rag.metrics.drift.offset import Offset, OffsetCurves, cumulative_offset
-from maps_rag.metrics.drift.scores import Momentum, MomentumScores, fit_momentum
+from maps_rag.metrics.drift.scores import Momentum, MomentumScores, TooFewQuestionsError, fit_momentum
 from maps_rag.metrics.drift.similarity import RoundSimilarity, Similarity, similarity_by_round
 from maps_rag.metrics.drift.stopping import PUBLISHED_STOPPING, Stopping, StoppingBars, stopping
 
@@ -32,6 +32,7 @@ __all__ = [
     "Similarity",
     "Stopping",
     "StoppingBars",
+    "TooFewQuestionsError",
     "cumulative_offset",
     "drift_flags",
     "fit_momentum",

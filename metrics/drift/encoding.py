@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from maps_rag.metrics.drift.estimate import Floats
 from maps_rag.programs.errors import UserError
+from numpy.typing import NDArray
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ class CachedEncoder:
             raise UserError(f"batch_size must be at least 1, but is {batch_size}.")
         self.encoder = encoder
         self.batch_size = batch_size
-        self._kept: dict[tuple[str, str], Floats] = {}
+        self._kept: dict[tuple[str, str], NDArray[np.float32]] = {}
 
     def encode_queries(self, texts: Sequence[str]) -> Floats:
         """Return one vector per query, float64 of shape (n, dimension).
@@ -61,21 +62,34 @@ class CachedEncoder:
         """
         return self._encode("encode_passages", texts)
 
+    def keep(self, *, queries: Iterable[str] = (), passages: Iterable[str] = ()) -> None:
+        """Encode texts that will be asked for, in full batches.
+
+        :raises UserError: as for encoding them.
+        """
+        self._fill("encode_queries", queries)
+        self._fill("encode_passages", passages)
+
     def _encode(self, kind: str, texts: Sequence[str]) -> Floats:
         if not texts:
             return np.zeros((0, 0))
+        self._fill(kind, texts)
+        return np.stack([self._kept[kind, text] for text in texts]).astype(np.float64)
+
+    def _fill(self, kind: str, texts: Iterable[str]) -> None:
+        new = [text for text in dict.fromkeys(texts) if (kind, text) not in self._kept]
+        if not new:
+            return
         encode = getattr(self.encoder, kind, None)
         if not callable(encode):
             raise UserError(
                 f"The encoder is a {type(self.encoder).__name__} without {kind}(texts), which the similarity to "
                 "passages needs: give the retriever's encoder."
             )
-        new = [text for text in dict.fromkeys(texts) if (kind, text) not in self._kept]
         for start in range(0, len(new), self.batch_size):
             batch = new[start : start + self.batch_size]
-            rows = _checked(np.asarray(encode(batch), dtype=np.float64), batch)
+            rows = _checked(np.asarray(encode(batch), dtype=np.float32), batch)
             self._kept.update(zip(((kind, text) for text in batch), rows, strict=True))
-        return np.stack([self._kept[kind, text] for text in texts])
 
 
 def cached(encoder: QueryEncoder) -> CachedEncoder:
@@ -139,8 +153,7 @@ def query_paths(trajectories: Iterable[Mapping[str, Any]], encoder: QueryEncoder
     if len(kept) < len(given):
         logger.info("%d of %d trajectories have no text or no round: left out", len(given) - len(kept), len(given))
     encoder = cached(encoder)
-    texts = [text for item in kept for text in _texts(item)]
-    encoder.encode_queries(list(dict.fromkeys(texts)))
+    encoder.keep(queries=(text for item in kept for text in _texts(item)))
     return [
         QueryPath(
             item["question"],
@@ -155,7 +168,7 @@ def _texts(trajectory: Mapping[str, Any]) -> list[str]:
     return [trajectory["question"], *(query for item in retrieval_rounds(trajectory) for query in sub_queries(item))]
 
 
-def _checked(rows: Floats, batch: Sequence[str]) -> Floats:
+def _checked(rows: NDArray[np.float32], batch: Sequence[str]) -> NDArray[np.float32]:
     if rows.ndim != 2 or len(rows) != len(batch):
         raise UserError(f"The encoder returned shape {rows.shape} for {len(batch)} texts: it must return one row each.")
     finite = np.isfinite(rows).all(axis=1)

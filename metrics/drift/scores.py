@@ -24,6 +24,10 @@ FEWEST = 2
 """Questions that each half needs at a step: an interval takes two."""
 
 
+class TooFewQuestionsError(UserError):
+    """Not enough trajectories are long enough to fit and score a momentum."""
+
+
 @dataclass(frozen=True, slots=True)
 class MomentumScores:
     """S_1 .. S_T over one population of questions.
@@ -96,7 +100,8 @@ def fit_momentum(
     :param train: the share of the questions that beta is fitted on; the others are scored. The paper uses half.
     :param draws: of each null for every held-out question.
     :param seed: of the halves and the nulls.
-    :raises UserError: when an option is out of range, a vector is not finite, or too few trajectories are long enough.
+    :raises TooFewQuestionsError: when too few trajectories are long enough; a UserError.
+    :raises UserError: when an option is out of range or a vector is not finite.
     """
     given = list(trajectories)
     paths = query_paths(given, encoder)
@@ -144,7 +149,7 @@ def momentum_of(
     ]
     reached = steps if all(enough) else enough.index(False)
     if not reached:
-        raise UserError(
+        raise TooFewQuestionsError(
             f"{len(numbers)} questions (of {len(walks) if given is None else given} trajectories) have at least "
             f"{min_rounds} retrieval rounds and sub-queries that move: a fit needs {2 * FEWEST} or more, {FEWEST} in "
             "each half. Evaluate more questions, or allow shorter trajectories with min_rounds."

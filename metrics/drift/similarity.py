@@ -75,7 +75,7 @@ def similarity_by_round(
     encoder = cached(encoder)
     paths = query_paths([given[place] for place in kept], encoder)
     pool = list(dict.fromkeys(text for gold in golds for text in gold))
-    encoder.encode_passages(pool)
+    encoder.keep(passages=pool)
     others = _others(paths, golds, pool, random_passages, seed)
     to_question = [_cosines(path, unit(path.start[None])) for path in paths]
     to_gold = [_cosines(path, unit(encoder.encode_passages(gold))) for path, gold in zip(paths, golds, strict=True)]

@@ -1,5 +1,6 @@
-"""Reports of evaluation runs: Markdown tables and one page of HTML."""
+"""Reports of evaluation runs: Markdown tables, one page of HTML, and the diagnostics of drift."""
 
 from maps_rag.optimize.reporting.build import Report, report
+from maps_rag.optimize.reporting.drift_report import DriftReport, drift
 
-__all__ = ["Report", "report"]
+__all__ = ["DriftReport", "Report", "drift", "report"]

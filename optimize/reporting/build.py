@@ -10,7 +10,10 @@ from maps_rag.optimize.reporting.browser import entry_of
 from maps_rag.optimize.reporting.comparison import ablation_section, comparison_section
 from maps_rag.optimize.reporting.cost import cost_section
 from maps_rag.optimize.reporting.document import Document
+from maps_rag.optimize.reporting.drift_cells import CellDrift, measure_drift
+from maps_rag.optimize.reporting.drift_tables import drift_section
 from maps_rag.optimize.reporting.evidence import evidence_section, failures_section
+from maps_rag.optimize.reporting.files import write_whole
 from maps_rag.optimize.reporting.html import Browser, to_html
 from maps_rag.optimize.reporting.markdown import to_markdown
 from maps_rag.optimize.reporting.matched import matched_section
@@ -65,6 +68,8 @@ def report(
     against: str | None = None,
     sample: int = SAMPLE,
     seed: int = 0,
+    drift: bool = False,
+    index: str | Path | None = None,
 ) -> Report:
     """Report what run directories hold.
 
@@ -75,7 +80,10 @@ def report(
     :param against: the method that the others are compared with; "all" compares every pair. Without it, "maps" where
         it was run, else the first.
     :param sample: how many questions the page shows at most.
-    :param seed: of the sample and of the bootstrap.
+    :param seed: of the sample, of the bootstrap and of the nulls of drift.
+    :param drift: add a section on drift, for which the encoder that the runs name is loaded and all sub-queries are
+        encoded; see :func:`~maps_rag.optimize.reporting.drift_cells.measure_drift`.
+    :param index: for the drift: the index that was searched, which has the text of gold passages named by id.
     :raises UserError: when a directory is none that the runner wrote, or two cannot be reported together; see
         :func:`~maps_rag.optimize.reporting.results.load_results`.
     """
@@ -84,15 +92,16 @@ def report(
     strata = 2 * sum(len(run.methods) for run in open_run_dirs(dirs))
     sampler = Sampler(sample, strata, seed)
     results = load_results(dirs, sampler.see)
-    made = Report(_document(results, against, seed), results, sampler)
+    measured = measure_drift(dirs, index=index, seed=seed) if drift else None
+    made = Report(_document(results, against, seed, measured), results, sampler)
     if markdown is not None:
-        _write(Path(markdown), made.markdown())
+        write_whole(Path(markdown), made.markdown())
     if html is not None:
-        _write(Path(html), made.html())
+        write_whole(Path(html), made.html())
     return made
 
 
-def _document(results: Results, against: str | None, seed: int) -> Document:
+def _document(results: Results, against: str | None, seed: int, drift: Sequence[CellDrift] | None) -> Document:
     uncertain = Uncertainty(results, seed)
     ablation = ablation_section(results, uncertain)
     sections = (
@@ -106,20 +115,10 @@ def _document(results: Results, against: str | None, seed: int) -> Document:
         pareto_section(results, uncertain),
         matched_section(results, against, seed),
         stopping_section(results),
+        None if drift is None else drift_section(drift),
         evidence_section(results),
         failures_section(results),
         setting_section(results),
     )
     models = dict.fromkeys(run.model for run in results.runs)
     return Document(f"Evaluation with {', '.join(models)}", tuple(part for part in sections if part is not None))
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file whole or not at all; what UTF-8 cannot hold is replaced."""
-    partial = path.with_name(path.name + ".partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(text, encoding="utf-8", errors="replace")
-        partial.replace(path)
-    except OSError as error:
-        raise UserError(f"{path} cannot be written ({error.strerror}): name another file.") from None

@@ -78,4 +78,6 @@ def with_momentum(count, dimension, beta, seed, noise=0.5):
 
 def unit(dimension):
     """The first unit vector."""
-    return np.eye(dimension)[0]
+    vector = np.zeros(dimension)
+    vector[0] = 1
+    return vector
