@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from maps_rag.cli.ask import ask
 from maps_rag.cli.demo import demo
+from maps_rag.cli.drift import measure_runs
 from maps_rag.cli.entry import INTERRUPTED
 from maps_rag.cli.errors import explain, report
 from maps_rag.cli.eval import evaluate_methods
@@ -63,6 +64,7 @@ app.add_typer(index, name="index")
 app.command("ask")(ask)
 app.command("eval")(evaluate_methods)
 app.command("report")(report_runs)
+app.command("drift")(measure_runs)
 app.command("methods")(methods)
 
 

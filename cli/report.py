@@ -36,6 +36,17 @@ def report_runs(
     ] = None,
     sample: Annotated[int, typer.Option(min=0, help="Questions on the page, at most.")] = 120,
     seed: Annotated[int, typer.Option(help="Of the sample and the intervals.")] = 0,
+    drift: Annotated[
+        bool, typer.Option("--drift", help="Add the section on drift; all sub-queries are encoded for it.")
+    ] = False,
+    index: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="For --drift: the index, with the text of gold passages named by id.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Report evaluation runs: scores with intervals, comparisons, costs, and the questions one by one."""
     screen = Screen()
@@ -43,7 +54,16 @@ def report_runs(
         from maps_rag.optimize.reporting import report
 
         after_imports()
-        made = report(dirs, markdown=markdown, html=html, against=against, sample=sample, seed=seed)
+        made = report(
+            dirs,
+            markdown=markdown,
+            html=html,
+            against=against,
+            sample=sample,
+            seed=seed,
+            drift=drift,
+            index=index,
+        )
     if markdown is None:
         for line in made.markdown().splitlines():
             screen.text.print(Text(clean(line)), soft_wrap=True)
